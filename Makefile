@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover restores contingency-failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills bench-peers performance simulate planted
+.PHONY: help run test lint oldest bench soak failover restores contingency-failover upgrade-proof power partitions fuzz pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills bench-peers performance simulate planted
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -40,34 +40,34 @@ soak: ## run the long tests: every guard removed, every crash point, SEEDS seeds
 	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 	RECOVERY_DOCUMENTS=10000 go test -count=1 -timeout 1h -run '^TestRecoveryAfterAnOutage$$' -v ./internal/live | grep -E ' documents: |^(ok|FAIL|---)'
 	BACKLOG_JOBS=1000000 REPLAY_EVENTS=20500 MIGRATION_KILLS=40 go test -count=1 -timeout 1h -run '^Test(APostgresClaimDoesNotReadTheBacklog|AReplayRunsInBoundedBatches|ADatabaseOpensAfterAKillDuringMigration)$$' -v ./internal/store | grep -E ' blocks |^(ok|FAIL|---)'
-	CLIENT_INVOICES=1000 POS_KILLS=100 go test -count=1 -timeout 30m -run '^Test((Go|TypeScript|Python)ClientCreatesEachInvoiceOnce|PointOfSaleSurvivesKills)$$' -v ./cmd/fiscalhub | grep -E ' creations, | kills, |^(ok|FAIL|---)'
-	SEND_INVOICES=10000 EXPORT_DOCUMENTS=10000 go test -count=1 -timeout 30m -run '^TestKilled(SendMakesEachInvoiceOnce|ExportIsCompleteAndValid)$$' -v ./cmd/fiscalhub | grep -E ' invoices sent | documents (accepted|exported) | export verify |^(ok|FAIL|---)'
-	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./cmd/fiscalhub | grep -E 'peak|^(ok|FAIL|---)'
+	CLIENT_INVOICES=1000 POS_KILLS=100 go test -count=1 -timeout 30m -run '^Test((Go|TypeScript|Python)ClientCreatesEachInvoiceOnce|PointOfSaleSurvivesKills)$$' -v ./systemtest | grep -E ' creations, | kills, |^(ok|FAIL|---)'
+	SEND_INVOICES=10000 EXPORT_DOCUMENTS=10000 go test -count=1 -timeout 30m -run '^TestKilled(SendMakesEachInvoiceOnce|ExportIsCompleteAndValid)$$' -v ./systemtest | grep -E ' invoices sent | documents (accepted|exported) | export verify |^(ok|FAIL|---)'
+	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./systemtest | grep -E 'peak|^(ok|FAIL|---)'
 	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(SlowReadersDoNotDelayOthers|SlowWritersDoNotDelayOthers|LargeCreationsDoNotDelayOthers|OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
 
 failover: ## kill PostgreSQL under load and promote its standby, RUNS times (default 10) for each kind of standby
-	FAILOVER_RUNS=$(or $(RUNS),10) go test -count=1 -timeout 3h -run '^TestFailoverTo' -v ./cmd/fiscalhub
+	FAILOVER_RUNS=$(or $(RUNS),10) go test -count=1 -timeout 3h -run '^TestFailoverTo' -v ./systemtest
 
 restores: ## restore an older backup after a contingency with printed pages, RUNS times (default 20), and look for a number with two sales
-	RESTORE_RUNS=$(or $(RUNS),20) go test -count=1 -timeout 6h -run '^TestRestoresInAContingency$$' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
+	RESTORE_RUNS=$(or $(RUNS),20) go test -count=1 -timeout 6h -run '^TestRestoresInAContingency$$' -v ./systemtest | grep --line-buffered -vE '^ *=== '
 
 contingency-failover: ## promote a standby that missed a contingency with printed pages, RUNS times (default 20), and look for a number with two sales
-	FAILOVER_RUNS=$(or $(RUNS),20) go test -count=1 -timeout 6h -run '^TestFailoversInAContingency$$' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
+	FAILOVER_RUNS=$(or $(RUNS),20) go test -count=1 -timeout 6h -run '^TestFailoversInAContingency$$' -v ./systemtest | grep --line-buffered -vE '^ *=== '
 
 upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
-	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
+	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./systemtest
 
 histories: ## check that RUNS histories (default 100) of 64 clients are linearizable on each engine, with kills and cut connections
-	HISTORY_RUNS=$(or $(RUNS),100) go test -count=1 -timeout 3h -run '^TestHistories' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
+	HISTORY_RUNS=$(or $(RUNS),100) go test -count=1 -timeout 3h -run '^TestHistories' -v ./systemtest | grep --line-buffered -vE '^ *=== '
 
 kills: ## kill the service RUNS times (default 50) under load and compare all invoices with the authority (ENGINE=sqlite or postgres; default both)
-	KILL_RUNS=$(or $(RUNS),50) KILL_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestKillsUnderLoad$$' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
+	KILL_RUNS=$(or $(RUNS),50) KILL_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestKillsUnderLoad$$' -v ./systemtest | grep --line-buffered -vE '^ *=== '
 
 power: ## cut the power of the disk under load, RUNS times (default 20), for both engines or ENGINE=sqlite or postgres
-	POWER_RUNS=$(or $(RUNS),20) POWER_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestPowerLoss' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
+	POWER_RUNS=$(or $(RUNS),20) POWER_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestPowerLoss' -v ./systemtest | grep --line-buffered -vE '^ *=== '
 
 partitions: ## let the network of a cluster fail under load, RUNS times (default 12); needs root
-	PARTITION_RUNS=$(or $(RUNS),12) go test -count=1 -timeout 6h -run '^TestPartitions$$' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
+	PARTITION_RUNS=$(or $(RUNS),12) go test -count=1 -timeout 6h -run '^TestPartitions$$' -v ./systemtest | grep --line-buffered -vE '^ *=== '
 
 simulate: ## run SEEDS new seeds of the simulation (default 10), or from FIRST on; TRACE=1 prints what happens
 	cd internal/simulation && SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) SIMULATE_TRACE=$(TRACE) go test -count=1 -timeout 12h -run '^TestSimulate$$' -v . | grep --line-buffered -vE '^(=== RUN|    --- PASS)'
@@ -78,16 +78,13 @@ planted: ## build the simulation with each planted bug, or with NAME, and run up
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz
 
-picture: ## draw docs/pictures/architecture.svg from the imports and the package table
-	go run ./docs/picture
-
 pictures: ## take the pictures of the page /docs in docs/pictures
 	go test -count=1 -run '^TestDocsInABrowser$$' ./internal/api -pictures
 
 generated-clients: ## generate clients from the OpenAPI document with oapi-codegen and openapi-typescript, and compile them (needs the network)
 	scripts/generated-clients
 
-typescript-client: ## build the TypeScript client, check its types, and install it as its users do (npm downloads the compiler once)
+typescript-client: ## build the TypeScript client, check its types, and install it as its users do (npm downloads its tools once)
 	scripts/typescript-client
 
 metrics: ## write docs/metrics.md from the catalogue of metrics

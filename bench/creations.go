@@ -218,7 +218,7 @@ func (r rows) commit(ctx context.Context, s *store.Store) error {
 		CreatedAt: now, UpdatedAt: now,
 	}
 	registration := store.Registration{
-		Answer: store.Answer{
+		Reply: store.StoredReply{
 			Scope: r.scope, Operation: "create_invoice", Key: inv.ExternalID, Fingerprint: r.digest, RawDigest: r.digest,
 			ObjectID: inv.ID, HTTPStatus: http.StatusAccepted, Location: "/v1/taxpayers/" + r.scope.TaxpayerID + "/invoices/" + inv.ID,
 			RequestID: "req_0123456789abcdef0123456789abcdef", CreatedAt: now, Body: r.answer,

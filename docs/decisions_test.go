@@ -4,36 +4,35 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each decision has a date and a status below its title, and then says why, what
-// and what follows.
-func TestDecisionsHaveDateStatusAndSections(t *testing.T) {
+// Each decision says what holds, why, what it costs and where it is in the code. The
+// index lists all of them in order.
+func TestDecisionsHaveTheirSections(t *testing.T) {
 	t.Parallel()
-	decisions, err := filepath.Glob("decisions/*.md")
+	decisions, err := filepath.Glob("decisions/[0-9]*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := regexp.MustCompile(`\A# \d+\. [^\n]+\n\nDate: (\d{4}-\d\d-\d\d) · Status: (?:proposed|accepted|superseded by \d+)\n\n## Context\n`)
+	heading := regexp.MustCompile(`(?m)^## (.+)$`)
+	var files []string
 	for _, page := range decisions {
-		text := read(t, page)
-		m := head.FindStringSubmatch(text)
-		if m == nil {
-			t.Errorf("%s does not begin with its title, \"Date: YYYY-MM-DD · Status: accepted\" and its context", page)
-			continue
-		}
-		if _, err := time.Parse(time.DateOnly, m[1]); err != nil {
-			t.Errorf("%s: %v", page, err)
-		}
+		files = append(files, filepath.Base(page))
 		var sections []string
-		for _, m := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(text, -1) {
+		for _, m := range heading.FindAllStringSubmatch(read(t, page), -1) {
 			sections = append(sections, m[1])
 		}
-		if diff := cmp.Diff([]string{"Context", "Decision", "Consequences"}, sections); diff != "" {
+		if diff := cmp.Diff([]string{"What holds", "Why", "What it costs", "Where"}, sections); diff != "" {
 			t.Errorf("%s: sections (-want +have):\n%s", page, diff)
 		}
+	}
+	var listed []string
+	for _, m := range regexp.MustCompile(`\(([0-9][^)]+\.md)\)`).FindAllStringSubmatch(read(t, "decisions/README.md"), -1) {
+		listed = append(listed, m[1])
+	}
+	if diff := cmp.Diff(files, listed); diff != "" {
+		t.Errorf("the index of the decisions (-files +listed):\n%s", diff)
 	}
 }

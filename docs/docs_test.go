@@ -4,6 +4,7 @@ package docs
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -85,8 +86,7 @@ func TestPackageTable(t *testing.T) {
 		"internal/ecf internal/printed":   true, // a page is printed from a document
 		"internal/access internal/notify": true, // access seals the secrets of endpoints
 
-		"internal/atomicfile internal/seal":    true, // key files are written whole
-		"internal/atomicfile internal/witness": true, // and so is the witness
+		"internal/atomicfile internal/seal": true, // key files are written whole
 
 		"internal/lang internal/audit":      true, // their errors are messages for people
 		"internal/lang internal/netguard":   true,
@@ -163,14 +163,39 @@ func TestReadmeRequest(t *testing.T) {
 	}
 }
 
-// Links lead somewhere, and decisions are numbered without gaps.
-func TestLinks(t *testing.T) {
-	t.Parallel()
-	pages, err := filepath.Glob("*.md")
+// pages returns every page of the project, as paths from its root.
+func pages(t *testing.T) []string {
+	t.Helper()
+	list := []string{"README.md", "README.es.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".md") {
+			list = append(list, filepath.Join("docs", path))
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	decisions, err := filepath.Glob("decisions/*.md")
+	return list
+}
+
+// Links lead to files and headings that exist, and decisions are numbered without gaps.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	for _, page := range pages(t) {
+		for _, target := range targets(t, page) {
+			path, anchor, _ := strings.Cut(target, "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join("..", path)); err != nil {
+				t.Errorf("%s: %v", page, err)
+			} else if anchor != "" && !slices.Contains(anchors(read(t, "../"+path)), anchor) {
+				t.Errorf("%s links to %s: %s has no such heading", page, target, path)
+			}
+		}
+	}
+	decisions, err := filepath.Glob("decisions/[0-9]*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,19 +204,29 @@ func TestLinks(t *testing.T) {
 			t.Errorf("decision %d: %s does not start with its number", i+1, page)
 		}
 	}
-	spanish, err := filepath.Glob("es/*.md")
-	if err != nil {
-		t.Fatal(err)
+}
+
+// A reader gets from the README to every page with two links; to the Spanish pages from
+// the Spanish README.
+func TestEveryPageIsTwoLinksFromTheReadme(t *testing.T) {
+	t.Parallel()
+	near := func(start string) map[string]bool {
+		near := map[string]bool{start: true}
+		for range 2 {
+			for _, page := range slices.Collect(maps.Keys(near)) {
+				for _, target := range targets(t, page) {
+					if path, _, _ := strings.Cut(target, "#"); strings.HasSuffix(path, ".md") && !strings.Contains(path, "://") {
+						near[path] = true
+					}
+				}
+			}
+		}
+		return near
 	}
-	pages = append(slices.Concat(pages, decisions, spanish), "../README.md", "../README.es.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md")
-	for _, page := range pages {
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(read(t, page), -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
-				t.Errorf("%s: %v", page, err)
-			}
+	english, spanish := near("README.md"), near("README.es.md")
+	for _, page := range pages(t) {
+		if !english[page] && !(spanish[page] && strings.HasPrefix(page, "docs/es/")) {
+			t.Errorf("%s is more than two links away from the README", page)
 		}
 	}
 }
@@ -200,7 +235,7 @@ func TestLinks(t *testing.T) {
 func TestCommandsExist(t *testing.T) {
 	t.Parallel()
 	known := read(t, "../cmd/fiscalhub/main.go")
-	for _, page := range []string{"../README.md", "operations.md", "integration.md"} {
+	for _, page := range commandPages() {
 		for _, m := range regexp.MustCompile("(?m)(?:^|`)(?:bin/)?fiscalhub ([a-z]+)").FindAllStringSubmatch(read(t, page), -1) {
 			if !regexp.MustCompile(`(?i)\b` + m[1] + `Cmd\b`).MatchString(known) {
 				t.Errorf("%s shows fiscalhub %s, which does not exist", page, m[1])

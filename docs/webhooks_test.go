@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
@@ -70,12 +71,7 @@ server.serve_forever()
 			t.Parallel()
 			code := block(t, page, tt.language) + "\n" + tt.listen
 			code = strings.Replace(code, "import (\n", "import (\n\t\"fmt\"\n\t\"net\"\n", 1) // of Go, for what listens
-			if _, err := exec.LookPath(tt.program); err != nil {
-				if tt.program == "node" && os.Getenv("CI") != "" {
-					t.Fatal("node is needed under CI: run scripts/setup")
-				}
-				t.Skipf("%s is not installed: its recipe is not tried", tt.program)
-			}
+			needtest.Program(t, tt.program)
 			secret := webhook.NewSecret()
 			try(t, start(t, secret, tt.program, tt.file, code), secret)
 		})

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Page returns docs/performance.md.
+// Page returns docs/performance.md: the figures that have a baseline or a goal.
 func (r Report) Page() []byte {
 	var b strings.Builder
 	b.WriteString(`# Performance
 
 This page is made from a run of the benchmark: ` + "`make bench`" + ` measures and writes ` + "`bin/bench.json`" + `, ` + "`make performance`" + ` writes this page and its chart from it. Do not change it by hand.
 
-Each figure has a baseline: the same work without the service, measured in the same run. Machines differ, but the ratio of both is stable.
+Each figure has a baseline: the same work without the service, measured in the same run. Machines differ, but the ratio of both is stable. [run.json](performance/run.json) has the other figures of the run.
 
 ![Measured figures and their baselines](pictures/performance.svg)
 
@@ -34,6 +34,9 @@ Each figure has a baseline: the same work without the service, measured in the s
 	}
 	group := ""
 	for _, f := range r.Figures {
+		if f.Part() && f.Baseline == "" && f.Goal == "" {
+			continue
+		}
 		if f.Group != group {
 			group = f.Group
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| figure | measured | baseline | ratio | goal | baseline is |\n|---|---:|---:|---:|---|---|\n", title(group), Groups()[group])

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
 // The service says when its links lead to an address that only this machine reaches, and no
@@ -29,12 +31,12 @@ func TestPublicAddressIsMissed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, append(tt.args, "--no-bootstrap", "--data", t.TempDir())...)
-			if got := strings.Contains(s.log.String(), "--base-url"); got != tt.want {
-				t.Errorf("a warning: %t, want %t\n%s", got, tt.want, s.log)
+			s := harness.Serve(t, append(tt.args, "--no-bootstrap", "--data", t.TempDir())...)
+			if got := strings.Contains(s.Log.String(), "--base-url"); got != tt.want {
+				t.Errorf("a warning: %t, want %t\n%s", got, tt.want, s.Log)
 			}
-			if regexp.MustCompile(`0\.0\.0\.0|\[::\]`).MatchString(s.greeting) {
-				t.Errorf("the start names all addresses:\n%s", s.greeting)
+			if regexp.MustCompile(`0\.0\.0\.0|\[::\]`).MatchString(s.Greeting) {
+				t.Errorf("the start names all addresses:\n%s", s.Greeting)
 			}
 		})
 	}
@@ -72,88 +74,83 @@ func TestPathOfThePublicAddressIsEverywhere(t *testing.T) {
 	}
 	address := free.Addr().String()
 	_ = free.Close()
-	s := serve(t, "--data", t.TempDir(), "--listen", address, "--base-url", "http://"+address+"/facturas/")
-	if s.base != "http://"+address+"/facturas" {
-		t.Fatalf("the address is %s:\n%s", s.base, s.greeting)
+	s := harness.Serve(t, "--data", t.TempDir(), "--listen", address, "--base-url", "http://"+address+"/facturas/")
+	if s.Base != "http://"+address+"/facturas" {
+		t.Fatalf("the address is %s:\n%s", s.Base, s.Greeting)
 	}
-	c := integrator{taxpayer: s.taxpayer, key: s.key, http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	get := func(url string) answer {
+	c := harness.Client{Taxpayer: s.Taxpayer, Key: s.Key, HTTP: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	get := func(url string) harness.Answer {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Accept", "text/html")
-		a, err := c.do(r)
+		a, err := c.Send(t.Context(), http.MethodGet, url, "", "Accept", "text/html")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
-	invoices := "/facturas/v1/taxpayers/" + s.taxpayer + "/invoices/"
+	invoices := "/facturas/v1/taxpayers/" + s.Taxpayer + "/invoices/"
 	var locations []string
-	for _, base := range []string{s.base, s.base, "http://" + address} { // a creation and two replays, the last through a proxy that removes the path
-		a, err := c.create(t.Context(), base, "k", "A-1")
-		if err != nil || a.status != http.StatusAccepted || !strings.HasPrefix(a.header.Get("Location"), invoices) {
-			t.Fatalf("%d at %s, %v", a.status, a.header.Get("Location"), err)
+	for _, base := range []string{s.Base, s.Base, "http://" + address} { // a creation and two replays, the last through a proxy that removes the path
+		a, err := c.Create(t.Context(), base, "k", "A-1")
+		if err != nil || a.Status != http.StatusAccepted || !strings.HasPrefix(a.Header.Get("Location"), invoices) {
+			t.Fatalf("%d at %s, %v", a.Status, a.Header.Get("Location"), err)
 		}
-		locations = append(locations, a.header.Get("Location"))
+		locations = append(locations, a.Header.Get("Location"))
 	}
 	if locations[0] != locations[1] || locations[0] != locations[2] {
 		t.Errorf("Location was %q", locations)
 	}
-	if a := get("http://" + address + locations[0]); a.status != http.StatusOK {
-		t.Errorf("Location answers %d", a.status)
+	if a := get("http://" + address + locations[0]); a.Status != http.StatusOK {
+		t.Errorf("Location answers %d", a.Status)
 	}
-	conflict, err := c.create(t.Context(), s.base, "other", "A-1")
-	if err != nil || conflict.status != http.StatusConflict || conflict.header.Get("Location") != locations[0] || !strings.Contains(conflict.header.Get("Link"), "</facturas/docs#") {
-		t.Errorf("a conflict: %d, %v, %v", conflict.status, conflict.header, err)
+	conflict, err := c.Create(t.Context(), s.Base, "other", "A-1")
+	if err != nil || conflict.Status != http.StatusConflict || conflict.Header.Get("Location") != locations[0] || !strings.Contains(conflict.Header.Get("Link"), "</facturas/docs#") {
+		t.Errorf("a conflict: %d, %v, %v", conflict.Status, conflict.Header, err)
 	}
 	var documents struct {
 		Data []struct {
 			Links map[string]string `json:"links"`
 		} `json:"data"`
 	}
-	found := get(s.base + "/v1/taxpayers/" + s.taxpayer + "/fiscal-documents?external_id=A-1")
-	if err := json.Unmarshal([]byte(found.body), &documents); err != nil || len(documents.Data) != 1 {
-		t.Fatal(found.body, err)
+	found := get(s.Base + "/v1/taxpayers/" + s.Taxpayer + "/fiscal-documents?external_id=A-1")
+	if err := json.Unmarshal([]byte(found.Body), &documents); err != nil || len(documents.Data) != 1 {
+		t.Fatal(found.Body, err)
 	}
 	for name, link := range documents.Data[0].Links {
-		if !strings.HasPrefix(link, s.base+"/v1/taxpayers/") {
+		if !strings.HasPrefix(link, s.Base+"/v1/taxpayers/") {
 			t.Errorf("the link %s is %s", name, link)
 		}
 	}
-	if a := get(documents.Data[0].Links["self"]); a.status != http.StatusOK {
-		t.Errorf("the link self answers %d", a.status)
+	if a := get(documents.Data[0].Links["self"]); a.Status != http.StatusOK {
+		t.Errorf("the link self answers %d", a.Status)
 	}
 	var description struct {
 		Servers []struct{ URL string } `json:"servers"`
 	}
-	if err := json.Unmarshal([]byte(get(s.base+"/v1/openapi.json").body), &description); err != nil || description.Servers[0].URL != "/facturas" {
+	if err := json.Unmarshal([]byte(get(s.Base+"/v1/openapi.json").Body), &description); err != nil || description.Servers[0].URL != "/facturas" {
 		t.Errorf("the servers are %v, %v", description.Servers, err)
 	}
-	if a := get(s.base + "/docs"); a.status != http.StatusOK {
-		t.Errorf("/docs answers %d", a.status)
+	if a := get(s.Base + "/docs"); a.Status != http.StatusOK {
+		t.Errorf("/docs answers %d", a.Status)
 	}
-	if a := get(s.base + "/console/"); a.header.Get("Location") != "/facturas/console/sign-in" {
-		t.Errorf("the console answers %d at %s", a.status, a.header.Get("Location"))
+	if a := get(s.Base + "/console/"); a.Header.Get("Location") != "/facturas/console/sign-in" {
+		t.Errorf("the console answers %d at %s", a.Status, a.Header.Get("Location"))
 	}
-	for _, home := range []string{"http://" + address + "/", s.base, s.base + "/"} {
-		if a := get(home); a.header.Get("Location") != "/facturas/console/" {
-			t.Errorf("%s answers %d at %s", home, a.status, a.header.Get("Location"))
+	for _, home := range []string{"http://" + address + "/", s.Base, s.Base + "/"} {
+		if a := get(home); a.Header.Get("Location") != "/facturas/console/" {
+			t.Errorf("%s answers %d at %s", home, a.Status, a.Header.Get("Location"))
 		}
 	}
-	page := get(s.base + "/console/sign-in")
-	addresses := regexp.MustCompile(`(?:href|src|action)="(/[^"]*)"`).FindAllStringSubmatch(page.body, -1)
-	if page.status != http.StatusOK || len(addresses) < 3 {
-		t.Fatalf("the console answers %d with %d addresses", page.status, len(addresses))
+	page := get(s.Base + "/console/sign-in")
+	addresses := regexp.MustCompile(`(?:href|src|action)="(/[^"]*)"`).FindAllStringSubmatch(page.Body, -1)
+	if page.Status != http.StatusOK || len(addresses) < 3 {
+		t.Fatalf("the console answers %d with %d addresses", page.Status, len(addresses))
 	}
 	for _, found := range addresses {
 		if !strings.HasPrefix(found[1], "/facturas/") {
 			t.Errorf("the console names %s", found[1])
 		}
 	}
-	if a := get("http://" + address + addresses[0][1]); a.status != http.StatusOK {
-		t.Errorf("%s answers %d", addresses[0][1], a.status)
+	if a := get("http://" + address + addresses[0][1]); a.Status != http.StatusOK {
+		t.Errorf("%s answers %d", addresses[0][1], a.Status)
 	}
 }

@@ -7,18 +7,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
 // The request that an empty sandbox prints must work when it is pasted into a
 // shell. The test first sends its parts with the HTTP client.
 func TestPrintedRequestWorks(t *testing.T) {
 	t.Parallel()
-	server := serve(t, "--data", t.TempDir())
-	_, command, found := strings.Cut(server.greeting, "Create an invoice:\n\n")
+	server := harness.Serve(t, "--data", t.TempDir())
+	_, command, found := strings.Cut(server.Greeting, "Create an invoice:\n\n")
 	if !found {
-		t.Fatalf("the server printed no request:\n%s", server.greeting)
+		t.Fatalf("the server printed no request:\n%s", server.Greeting)
 	}
-	url, body := submatch(command, `curl -i (\S+)`), submatch(command, `(?s)-d '(.*)'`)
+	url, body := harness.Submatch(command, `curl -i (\S+)`), harness.Submatch(command, `(?s)-d '(.*)'`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -26,10 +28,10 @@ func TestPrintedRequestWorks(t *testing.T) {
 	for _, header := range regexp.MustCompile(`-H '([^:]+): ([^']+)'`).FindAllStringSubmatch(command, -1) {
 		r.Header.Set(header[1], header[2])
 	}
-	c := integrator{key: server.key, http: httpClient}
-	got, err := c.do(r)
-	if err != nil || got.status != http.StatusAccepted || got.header.Get("Idempotency-Replayed") != "" {
-		t.Errorf("%d %s, %v", got.status, got.body, err)
+	c := harness.Client{Key: server.Key, HTTP: harness.HTTP}
+	got, err := c.Do(r)
+	if err != nil || got.Status != http.StatusAccepted || got.Header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("%d %s, %v", got.Status, got.Body, err)
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Logf("the request was not pasted: %v", err)
@@ -40,8 +42,8 @@ func TestPrintedRequestWorks(t *testing.T) {
 		t.Fatalf("%v\n%s", err, command)
 	}
 	head, pasted, _ := strings.Cut(string(out), "\r\n\r\n")
-	if !strings.HasPrefix(head, "HTTP/1.1 202 ") || !strings.Contains(head, "Idempotency-Replayed: true") || pasted != got.body {
-		t.Errorf("the pasted request got\n%s\nwant the replay of\n%s", out, got.body)
+	if !strings.HasPrefix(head, "HTTP/1.1 202 ") || !strings.Contains(head, "Idempotency-Replayed: true") || pasted != got.Body {
+		t.Errorf("the pasted request got\n%s\nwant the replay of\n%s", out, got.Body)
 	}
 }
 
@@ -59,14 +61,13 @@ func TestBootstrapCreatesOneTaxpayerInAnEmptySandbox(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			for _, flags := range tt.starts {
-				server := serve(t, append(flags, "--data", dir)...)
-				eventually(t, 60*time.Second, "the server answers", func() bool { // it creates the taxpayer before it answers
-					status, err := get(t.Context(), server.base+"/livez")
+				server := harness.Serve(t, append(flags, "--data", dir)...)
+				harness.Eventually(t, 60*time.Second, "the server answers", func() bool { // it creates the taxpayer before it answers
+					status, err := harness.Status(t.Context(), server.Base+"/livez")
 					return err == nil && status == http.StatusOK
 				})
 			}
-			list := exec.CommandContext(t.Context(), program(t), "taxpayer", "list", "--json", "--data", dir)
-			list.Env = environment()
+			list := harness.Command(t.Context(), harness.Program(t), "taxpayer", "list", "--json", "--data", dir)
 			out, err := list.Output()
 			if err != nil || strings.Count(string(out), `"rnc"`) != tt.want {
 				t.Errorf("taxpayer list prints %q, %v; want %d taxpayers", out, err, tt.want)

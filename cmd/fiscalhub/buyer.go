@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
-	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -91,11 +91,11 @@ func (c buyerConfirmCmd) Run(t *terminal) error {
 		if err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
 		}
-		responses, err := buyer.New(buyer.Options{Store: s, Env: signer.Environment, Now: s.Now, Log: t.log(slog.LevelError)})
+		in, err := inbox.New(inbox.Options{Store: s, Env: signer.Environment, Now: s.Now, Log: t.log(slog.LevelError)})
 		if err != nil {
 			return err
 		}
-		applied, err := responses.ApplyConfirmed(ctx)
+		applied, err := in.ApplyConfirmed(ctx)
 		if err != nil {
 			return lang.Errorf("the signer is confirmed; a running server applies the kept responses within a minute: %s",
 				"el firmante está confirmado; un servidor en marcha aplica las respuestas guardadas en un minuto: %s", err)

@@ -58,12 +58,12 @@ func TestCommandsStoreTheTimeOfTheDatabase(t *testing.T) {
 		}
 		check("taxpayer update", made.UpdatedAt)
 
-		run(sequenceAddCmd{Taxpayer: id, Environment: "certification", Type: "32", From: 1, To: 10})
+		run(rangeAddCmd{Taxpayer: id, Environment: "certification", Type: "32", From: 1, To: 10})
 		ranges, err := s.NumberRanges(t.Context())
 		if err != nil || len(ranges) != 1 {
 			t.Fatalf("%+v, %v", ranges, err)
 		}
-		check("sequence add", ranges[0].CreatedAt)
+		check("range add", ranges[0].CreatedAt)
 
 		old := run(credentialCreateCmd{Taxpayer: id, Environment: "sandbox", Scope: []string{"ecf.read"}})
 		successor := run(credentialRotateCmd{ID: old})

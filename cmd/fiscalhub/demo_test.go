@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
 var demoStatuses = map[string]string{
@@ -75,16 +75,16 @@ func TestDemoServesUntilStopped(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	out, errOut, ended := &output{}, &output{}, make(chan int, 1)
+	out, errOut, ended := &harness.Output{}, &harness.Output{}, make(chan int, 1)
 	go func() { ended <- run(ctx, []string{"demo"}, out, errOut) }()
-	eventually(t, 2*time.Minute, "the demo prints its result", func() bool {
+	harness.Eventually(t, 2*time.Minute, "the demo prints its result", func() bool {
 		if len(ended) > 0 {
 			t.Fatalf("the demo has ended:\n%s%s", out, errOut)
 		}
 		return strings.Contains(out.String(), "Ctrl-C")
 	})
-	page := submatch(out.String(), `links to open: +(\S+)`)
-	body := string(fetch(t, page))
+	page := harness.Submatch(out.String(), `links to open: +(\S+)`)
+	body := string(harness.Fetch(t, page))
 	for name, want := range demoStatuses {
 		if encf, _, _ := strings.Cut(want, " "); !strings.Contains(body, name) || !strings.Contains(body, encf) {
 			t.Errorf("%s is not on the page", name)
@@ -95,18 +95,18 @@ func TestDemoServesUntilStopped(t *testing.T) {
 		t.Errorf("%d links in\n%s", len(links), body)
 	}
 	for _, m := range links {
-		if want := map[string]string{".xml": "<?xml", ".pdf": "%PDF-"}[filepath.Ext(m[1])]; !bytes.HasPrefix(fetch(t, m[1]), []byte(want)) {
+		if want := map[string]string{".xml": "<?xml", ".pdf": "%PDF-"}[filepath.Ext(m[1])]; !bytes.HasPrefix(harness.Fetch(t, m[1]), []byte(want)) {
 			t.Errorf("%s does not begin with %s", m[1], want)
 		}
 		if !strings.Contains(out.String(), m[1]) {
 			t.Errorf("%s is not in the table", m[1])
 		}
 	}
-	if feed := submatch(out.String(), `events +(\S+)/v1/taxpayers/\S+/events, and by webhook to http://127.0.0.1:\d+`); feed == "" {
+	if feed := harness.Submatch(out.String(), `events +(\S+)/v1/taxpayers/\S+/events, and by webhook to http://127.0.0.1:\d+`); feed == "" {
 		t.Errorf("the demo does not print the address of the events:\n%s", out)
 	}
-	checkMetrics(t, fetch(t, submatch(out.String(), `API +(\S+)/v1`)+"/metrics"))
-	dir := submatch(out.String(), `--data (\S+)`)
+	checkMetrics(t, harness.Fetch(t, harness.Submatch(out.String(), `API +(\S+)/v1`)+"/metrics"))
+	dir := harness.Submatch(out.String(), `--data (\S+)`)
 	if _, err := os.Stat(filepath.Join(dir, "fiscalhub.db")); err != nil {
 		t.Error(err)
 	}
@@ -122,23 +122,4 @@ func TestDemoServesUntilStopped(t *testing.T) {
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the data folder %s still exists: %v", dir, err)
 	}
-}
-
-// fetch reads an address without an API key.
-func fetch(t *testing.T, url string) []byte {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := httpClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d, %v", url, resp.StatusCode, err)
-	}
-	return body
 }

@@ -31,7 +31,7 @@ type demoListener struct {
 
 // receivedEvent is the part of an event that the demo keeps.
 type receivedEvent struct {
-	sequence int64
+	revision int64
 	kind     string
 	status   fiscal.Status
 }
@@ -84,8 +84,8 @@ func (l *demoListener) events(externalID string) []string {
 		all = append(all, e)
 	}
 	slices.SortFunc(all, func(a, b receivedEvent) int {
-		if a.sequence != b.sequence {
-			return int(a.sequence - b.sequence)
+		if a.revision != b.revision {
+			return int(a.revision - b.revision)
 		}
 		return strings.Compare(a.kind, b.kind)
 	})

@@ -17,7 +17,7 @@ import (
 func TestCommandsOfTheDocumentationParse(t *testing.T) {
 	t.Parallel()
 	pages := []string{"../../README.md", "../../README.es.md", "../../CONTRIBUTING.md", "../../SECURITY.md"}
-	for _, pattern := range []string{"../../docs/*.md", "../../docs/es/*.md", "../../docs/runbooks/*.md"} {
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md", "../../docs/es/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -69,7 +70,11 @@ func (d *doctor) trustedRoots(context.Context) []checkOutcome {
 // reachability asks the tax authority for a seed, twice: two answers confirm its clock. A
 // seed needs no certificate and changes nothing.
 func (d *doctor) reachability(ctx context.Context) []checkOutcome {
-	client, err := d.flags.newClient(d.env, clientOptions{now: d.now, log: slog.New(slog.DiscardHandler)})
+	options, err := d.flags.client(d.env, d.now, slog.New(slog.DiscardHandler))
+	var client *dgii.Client
+	if err == nil {
+		client, err = dgii.New(options)
+	}
 	if err != nil {
 		return failed(lang.Messagef("The address of the tax authority cannot be used: %s.",
 			"La dirección de la DGII no se puede usar: %s.", err), lang.Messagef("Correct --authority or --authority-environment.",

@@ -93,8 +93,8 @@ func (d *doctor) numberRanges(ctx context.Context) []checkOutcome {
 	}
 	if len(of) == 0 {
 		return warned(lang.Messagef("No taxpayer has a number range in %s.",
-			"Ningún contribuyente tiene un rango de secuencias en %s.", d.env), lang.Messagef("Add one with fiscalhub sequence add.",
-			"Agregue uno con fiscalhub sequence add."))
+			"Ningún contribuyente tiene un rango de secuencias en %s.", d.env), lang.Messagef("Add one with fiscalhub range add.",
+			"Agregue uno con fiscalhub range add."))
 	}
 	var none, ending []lang.Message
 	for owner, ranges := range of {
@@ -104,8 +104,8 @@ func (d *doctor) numberRanges(ctx context.Context) []checkOutcome {
 			ending = append(ending, lang.Messagef("taxpayer %s type %s (%d)", "contribuyente %s tipo %s (%d)", owner.taxpayer, owner.kind, left))
 		}
 	}
-	action := lang.Messagef("Ask the authority for numbers and add them with fiscalhub sequence add; release a fenced range with fiscalhub reconcile.",
-		"Solicite secuencias a la DGII y agréguelas con fiscalhub sequence add; libere un rango bloqueado con fiscalhub reconcile.")
+	action := lang.Messagef("Ask the authority for numbers and add them with fiscalhub range add; release a fenced range with fiscalhub reconcile.",
+		"Solicite secuencias a la DGII y agréguelas con fiscalhub range add; libere un rango bloqueado con fiscalhub reconcile.")
 	var found []checkOutcome
 	if len(none) > 0 {
 		found = append(found, failed(lang.Messagef("No number can be used for %s of documents: %s.",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
 func TestDoctorChecksTheTLSCertificate(t *testing.T) {
@@ -31,9 +32,8 @@ func TestDoctorChecksTheTLSCertificate(t *testing.T) {
 			dir := t.TempDir()
 			d := doctor{tls: tlsFlags{TLSCert: filepath.Join(dir, "chain.pem"), TLSKey: filepath.Join(dir, "key.pem")}, now: time.Now}
 			if test.until != 0 {
-				identity := newTLSIdentity(t, 1, time.Now().Add(test.until))
-				writeFile(t, d.tls.TLSCert, identity.chain)
-				writeFile(t, d.tls.TLSKey, identity.key)
+				identity := harness.NewIdentity(t, 1, time.Now().Add(test.until))
+				identity.Write(t, d.tls.TLSCert, d.tls.TLSKey)
 			}
 			got := d.tlsCertificate(t.Context())
 			if len(got) != 1 || got[0].state != test.want || got[0].action.IsZero() != (test.want == statePassed) {
@@ -80,7 +80,7 @@ func TestDoctorChecksWhoCanChangeTheRoots(t *testing.T) {
 	t.Parallel()
 	d := newTestDoctor(t, cli{})
 	d.flags.Trust = filepath.Join(t.TempDir(), "roots.pem")
-	writeFile(t, d.flags.Trust, newTLSIdentity(t, 1, time.Now().AddDate(1, 0, 0)).chain)
+	harness.NewIdentity(t, 1, time.Now().AddDate(1, 0, 0)).Write(t, d.flags.Trust, filepath.Join(t.TempDir(), "key.pem"))
 	for mode, want := range map[os.FileMode]checkState{0o644: statePassed, 0o666: stateFailed} {
 		if err := os.Chmod(d.flags.Trust, mode); err != nil {
 			t.Fatal(err)

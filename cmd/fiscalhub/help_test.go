@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
+	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
 // newParser returns the parser of command lines, without the options that print.
@@ -129,7 +132,7 @@ COMP_CWORD=2
 _fiscalhub
 printf '%s\n' "${COMPREPLY[@]}"`
 	c := exec.CommandContext(t.Context(), "bash", "-c", script)
-	c.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t))+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(harness.Program(t))+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	out, err := c.CombinedOutput()
 	if err != nil || string(out) != "show\nsuspend\n" {
 		t.Errorf("%v\n%s", err, out)
@@ -154,14 +157,7 @@ func TestManualPages(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, page)
 		}
 	}
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("groff is needed under CI: run scripts/setup")
-		}
-		t.Skip("groff is not installed: the pages are not formatted; run scripts/setup")
-	}
-	out, err := exec.CommandContext(t.Context(), groff, "-k", "-man", "-Tutf8", "-ww", "-z", filepath.Join(dir, "fiscalhub-taxpayer-create.1")).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), needtest.Program(t, "groff"), "-k", "-man", "-Tutf8", "-ww", "-z", filepath.Join(dir, "fiscalhub-taxpayer-create.1")).CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -208,8 +208,8 @@ func (c historyCmd) find(t *terminal, s *store.Store, scope store.Scope) ([]stor
 		inv, err := s.InvoiceOfDocument(t.ctx, scope, c.Document)
 		return []store.Invoice{inv}, err
 	case c.IdempotencyKey != "":
-		var answer store.Answer
-		answer, err = s.Answer(t.ctx, scope, pipeline.CreateInvoice, c.IdempotencyKey)
+		var answer store.StoredReply
+		answer, err = s.StoredReply(t.ctx, scope, pipeline.CreateInvoice, c.IdempotencyKey)
 		ids = []string{answer.ObjectID}
 	case c.RequestID != "":
 		if ids, err = s.InvoicesOfRequest(t.ctx, scope, c.RequestID); len(ids) == store.MaxOfRequest {

@@ -171,7 +171,7 @@ func addRejected(t *testing.T, address string) store.Invoice {
 	}
 	_, err := s.Register(t.Context(), store.Registration{
 		Invoice: inv, Request: []byte("{}"),
-		Answer: store.Answer{
+		Reply: store.StoredReply{
 			Scope: inv.Scope, Operation: "create_invoice", Key: "k", Fingerprint: []byte{1}, RawDigest: []byte{1}, ObjectID: inv.ID,
 			HTTPStatus: 202, Location: "/", RequestID: "req_0", CreatedAt: now, Body: []byte("{}"),
 		},

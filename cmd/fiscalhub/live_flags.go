@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/x509"
 	"log/slog"
 	"net"
@@ -13,10 +14,9 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
-	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
-	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/node"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
@@ -99,57 +99,78 @@ func readRoots(path string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// clientOptions are what newClient needs in addition to the flags.
-type clientOptions struct {
-	roots      *x509.CertPool
-	now        func() time.Time    // the clock that all nodes share
-	onExchange func(dgii.Exchange) // may be nil
-	own        []netip.Prefix      // our own addresses, which are never called as a buyer's
-	// noPeerTokens says that the client authenticates to no buyer's receiver; onPeer,
-	// which may be nil, is called for every demand of one.
-	noPeerTokens bool
-	onPeer       func(dgii.PeerOutcome)
-	log          *slog.Logger
-}
-
-// newClient returns a client of the authority. It measures the authority's clock
-// against o.now. The caller closes the client.
-func (c liveFlags) newClient(env fiscal.Environment, o clientOptions) (*dgii.Client, error) {
+// client returns the options of a client of the authority that measures the authority's
+// clock against now.
+func (c liveFlags) client(env fiscal.Environment, now func() time.Time, log *slog.Logger) (dgii.Options, error) {
 	amb, err := c.authorityEnvironment(env)
 	if err != nil {
-		return nil, err
+		return dgii.Options{}, err
 	}
 	hosts := dgii.ProductionHosts(string(amb))
 	if c.Authority != "" {
 		if hosts, err = dgii.SimulatorHosts(c.Authority, string(amb)); err != nil {
-			return nil, lang.Errorf("--authority: %s", "--authority: %s", err)
+			return dgii.Options{}, lang.Errorf("--authority: %s", "--authority: %s", err)
 		}
 	}
 	started := time.Now()
-	return dgii.New(dgii.Options{
-		Hosts: hosts, Now: o.now, Monotonic: func() time.Duration { return time.Since(started) }, Roots: o.roots, Log: o.log,
-		Pace: wake.Pace(c.Pace), AllowOrigin: c.Authority, OnExchange: o.onExchange, BlockedPrefixes: o.own,
-		NoPeerAuthentication: o.noPeerTokens, OnPeerAuthentication: o.onPeer,
-	})
+	return dgii.Options{
+		Hosts: hosts, Now: now, Monotonic: func() time.Duration { return time.Since(started) }, Log: log, Pace: wake.Pace(c.Pace), AllowOrigin: c.Authority,
+	}, nil
 }
 
-// openFence opens the witness file of the environment, and fences the ranges
-// whose last number is behind it. It returns nil without a witness: in the
-// sandbox, which sends nothing, and with --no-witness. A nil Fence fences nothing.
-func (c liveFlags) openFence(t *terminal, env fiscal.Environment, s *store.Store, log *slog.Logger) (*fence.Fence, error) {
+// liveConfig adds to the configuration of a node what the flags say about the authority and
+// the witness. The sandbox has neither.
+func (c liveFlags) liveConfig(t *terminal, to *node.Config) (err error) {
+	if to.Environment == fiscal.Sandbox {
+		return nil
+	}
+	if to.Roots, err = c.roots(); err != nil {
+		return err
+	}
+	if to.Stamp, err = c.authorityEnvironment(to.Environment); err != nil {
+		return err
+	}
+	if to.Authority, err = c.client(to.Environment, to.Store.Now, to.Log); err != nil {
+		return err
+	}
+	to.Authority.BlockedPrefixes = publicAddresses(t.ctx, to.BaseURL)
+	to.Witness, err = c.makeWitness(t, to.Environment, to.Log)
+	return err
+}
+
+// publicAddresses returns the public addresses of the host of a URL. A buyer must not
+// make the service call itself. A host that does not resolve has none.
+func publicAddresses(ctx context.Context, baseURL string) []netip.Prefix {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return nil
+	}
+	found, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
+	if err != nil {
+		return nil
+	}
+	var all []netip.Prefix
+	for _, text := range found {
+		a, err := netip.ParseAddr(text)
+		if err != nil || a.IsLoopback() || a.IsPrivate() || a.IsUnspecified() {
+			continue // never called anyway
+		}
+		all = append(all, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+	}
+	return all
+}
+
+// makeWitness returns the witness file of the environment, and makes its folder. It returns
+// nothing without a witness: in the sandbox, which sends nothing, and with --no-witness.
+func (c liveFlags) makeWitness(t *terminal, env fiscal.Environment, log *slog.Logger) (string, error) {
 	if env == fiscal.Sandbox {
-		return nil, nil
+		return "", nil
 	}
 	if c.NoWitness {
 		log.Warn("The service runs without a witness (--no-witness). After a restore of the database it may issue numbers a second time.")
-		return nil, nil
+		return "", nil
 	}
-	if err := os.MkdirAll(c.witnessFolder(t), 0o700); err != nil {
-		return nil, err
-	}
-	return fence.Open(t.ctx, fence.Options{
-		Store: s, Env: env, Path: c.witnessFile(t, env), Now: s.Now, Log: log, Pace: wake.Pace(c.Pace),
-	})
+	return c.witnessFile(t, env), os.MkdirAll(c.witnessFolder(t), 0o700)
 }
 
 // witnessFolder returns the folder of --witness.

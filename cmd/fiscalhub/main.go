@@ -69,7 +69,8 @@ type cli struct {
 	Credential  credentialCmd  `cmd:"" help:"Issue, rotate, suspend and revoke the API keys of integrators."`
 	Environment environmentCmd `cmd:"" help:"Suspend and resume a whole environment."`
 	Certificate certificateCmd `cmd:"" help:"Import, list and revoke the certificates that sign documents."`
-	Sequence    sequenceCmd    `cmd:"" help:"Add and list ranges of fiscal numbers (e-NCF)."`
+	Range       rangeCmd       `cmd:"" help:"Add and list ranges of fiscal numbers (e-NCF)."`
+	Sequence    rangeCmd       `cmd:"" hidden:"" help:"The same as range."`
 	ECF         ecfCmd         `cmd:"" name:"ecf" help:"Sign, verify and print single documents offline."`
 	Check       checkCmd       `cmd:"" help:"Check a running sandbox as an integrator would."`
 	Send        sendCmd        `cmd:"" help:"Send many invoices from a file. May be interrupted and repeated; no invoice is made twice."`

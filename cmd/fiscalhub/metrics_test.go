@@ -13,11 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/metric"
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -46,7 +47,6 @@ func checkMetrics(t *testing.T, scrape []byte) {
 			t.Errorf("the page does not have %s", name)
 		}
 	}
-	checkExposition(t, scrape)
 	for _, want := range []string{
 		`fiscalhub_verdict_seconds_count{status="rejected"} 1`, `fiscalhub_webhook_endpoints{status="enabled"} 1`,
 		`fiscalhub_authority_circuit_open{service="reception"} 0`, `fiscalhub_database_figures_read 1`,
@@ -58,10 +58,10 @@ func checkMetrics(t *testing.T, scrape []byte) {
 	if bytes.Contains(scrape, []byte("199000102")) {
 		t.Error("the scrape has the RNC of a taxpayer")
 	}
+	checkExposition(t, scrape)
 }
 
-// checkExposition checks a scrape with the code of promtool, and with promtool itself when
-// scripts/promtool finds it.
+// checkExposition checks a scrape with the code of promtool, and with promtool itself.
 func checkExposition(t *testing.T, scrape []byte) {
 	t.Helper()
 	problems, err := promlint.New(bytes.NewReader(scrape)).Lint()
@@ -71,14 +71,14 @@ func checkExposition(t *testing.T, scrape []byte) {
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
-	if path, err := exec.CommandContext(t.Context(), "../../scripts/promtool").Output(); err == nil {
-		check := exec.CommandContext(t.Context(), strings.TrimSpace(string(path)), "check", "metrics")
-		check.Stdin = bytes.NewReader(scrape)
-		if text, err := check.CombinedOutput(); err != nil {
-			t.Errorf("promtool: %v\n%s", err, text)
-		}
-	} else {
-		t.Log("promtool is not installed (scripts/promtool --install): its code alone has checked the scrape")
+	path, err := exec.CommandContext(t.Context(), "../../scripts/promtool").Output()
+	if err != nil {
+		needtest.Missing(t, "promtool", err)
+	}
+	check := exec.CommandContext(t.Context(), strings.TrimSpace(string(path)), "check", "metrics")
+	check.Stdin = bytes.NewReader(scrape)
+	if text, err := check.CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s", err, text)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestLabelValuesAreThoseOfTheCode(t *testing.T) {
 	texts := func(values any) []string { return strings.Fields(strings.Trim(fmt.Sprint(values), "[]")) }
 	for name, want := range map[string][]string{
 		metric.DifferentTotal: texts(store.DifferenceKinds()),
-		metric.ResponseTotal:  texts(buyer.Outcomes()),
+		metric.ResponseTotal:  texts(inbox.ResponseOutcomes()),
 		metric.PeerTotal:      texts([]dgii.PeerOutcome{dgii.PeerToken, dgii.PeerNoToken, dgii.PeerNotSigned}),
 		metric.OverdueTotal:   {event.NoVerdictFor15Minutes, event.OutcomeUnknownFor24Hours},
 		metric.ShedTotal:      texts([]capacity.Kind{capacity.Service, capacity.Strangers, capacity.Address, capacity.Credential, capacity.Taxpayer}),

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/witness"
 )
 
@@ -25,14 +27,14 @@ type reconcileCmd struct {
 // releasedView is a released range in JSON. The numbers From to To are not used
 // again.
 type releasedView struct {
-	SequenceID string      `json:"sequence_id"`
-	Type       fiscal.Type `json:"type"`
-	From       int64       `json:"from"`
-	To         int64       `json:"to"`
-	Found      int64       `json:"found"`
-	Absent     int64       `json:"absent"`
-	Unknown    int64       `json:"unknown"`
-	Next       int64       `json:"next"`
+	RangeID string      `json:"sequence_id"`
+	Type    fiscal.Type `json:"type"`
+	From    int64       `json:"from"`
+	To      int64       `json:"to"`
+	Found   int64       `json:"found"`
+	Absent  int64       `json:"absent"`
+	Unknown int64       `json:"unknown"`
+	Next    int64       `json:"next"`
 }
 
 // Run asks the authority about the doubtful numbers of the taxpayer's fenced
@@ -61,11 +63,14 @@ func (c reconcileCmd) Run(t *terminal) error {
 		progress := t.startProgress(lang.Messagef("reconcile", "conciliación"), lang.Messagef("numbers", "secuencias"))
 		defer progress.end(t)
 		log := t.log(slog.LevelWarn)
-		roots, err := c.roots()
+		options, err := c.client(env, s.Now, log)
 		if err != nil {
 			return err
 		}
-		client, err := c.newClient(env, clientOptions{roots: roots, now: s.Now, log: log})
+		if options.Roots, err = c.roots(); err != nil {
+			return err
+		}
+		client, err := dgii.New(options)
 		if err != nil {
 			return err
 		}
@@ -73,7 +78,11 @@ func (c reconcileCmd) Run(t *terminal) error {
 		if err := c.findWitness(t, env, s); err != nil {
 			return err
 		}
-		opened, err := c.openFence(t, env, s, log)
+		path, err := c.makeWitness(t, env, log)
+		var opened *fence.Fence // nil: it fences nothing
+		if err == nil && path != "" {
+			opened, err = fence.Open(t.ctx, fence.Options{Store: s, Env: env, Path: path, Now: s.Now, Log: log, Pace: wake.Pace(c.Pace)})
+		}
 		if err != nil {
 			return err
 		}

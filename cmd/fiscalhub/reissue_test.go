@@ -29,8 +29,8 @@ func addHeld(t *testing.T, s *store.Store, scope store.Scope) store.Invoice {
 	job := store.Job{Scope: scope, DocumentID: inv.DocumentID, Plan: "live", Stage: "submit", Lease: "worker", RunAt: now, CreatedAt: now}
 	_, err := s.Register(ctx, store.Registration{
 		Invoice: inv, Request: []byte(`{"language":"en"}`), Job: &job,
-		Answer: store.Answer{Scope: scope, Operation: "create_invoice", Key: "k", Fingerprint: []byte{1}, RawDigest: []byte{1}, ObjectID: inv.ID, HTTPStatus: 202, CreatedAt: now, Body: []byte("{}")},
-		Entry:  store.HistoryEntry{Scope: scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status},
+		Reply: store.StoredReply{Scope: scope, Operation: "create_invoice", Key: "k", Fingerprint: []byte{1}, RawDigest: []byte{1}, ObjectID: inv.ID, HTTPStatus: 202, CreatedAt: now, Body: []byte("{}")},
+		Entry: store.HistoryEntry{Scope: scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -17,27 +16,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/fiscalhub/fiscalhub/internal/store/powertest"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
 func TestMain(m *testing.M) {
-	powertest.Main() // this program is also the file system of TestPowerLoss
-	testscript.Main(cleaner{m}, map[string]func(){"fiscalhub": main})
-}
-
-// cleaner creates the folder of the program under test, and removes it after the
-// tests.
-type cleaner struct{ m *testing.M }
-
-func (t cleaner) Run() int {
-	dir, err := os.MkdirTemp("", "fiscalhub-bin-")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }() // an error leaves a temporary folder
-	programDir = dir
-	return t.m.Run()
+	testscript.Main(harness.Tests{M: m}, map[string]func(){"fiscalhub": main})
 }
 
 // TestScripts runs every testdata/*.txtar: command lines of an operator and their
@@ -61,7 +45,7 @@ func (t cleaner) Run() int {
 //	sql DATABASE STATEMENT runs a statement on a SQLite file or on an address of postgres
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	fiscalhub := program(t)
+	fiscalhub := harness.Program(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -121,59 +105,54 @@ func scriptExits(ts *testscript.TestScript, _ bool, args []string) {
 func scriptServe(ctx context.Context, ts *testscript.TestScript, args []string) {
 	cmd := exec.CommandContext(ctx, "fiscalhub", append([]string{"serve"}, args...)...)
 	// Scripts run side by side, so a server without --listen takes a free port.
-	cmd.Dir, cmd.Env = ts.MkAbs("."), append(environment(), "FISCALHUB_LISTEN=127.0.0.1:0")
+	cmd.Dir, cmd.Env = ts.MkAbs("."), append(harness.Environment(), "FISCALHUB_LISTEN=127.0.0.1:0")
 	for _, name := range []string{"FISCALHUB_DATA", "FISCALHUB_DATABASE", "FISCALHUB_LISTEN", "FISCALHUB_RATE_LIMIT", "FISCALHUB_BASE_URL", "FISCALHUB_MASTER_KEY"} {
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
-	s, err := launch(cmd)
+	s, err := harness.Launch(cmd)
 	ts.Check(err)
-	ts.Defer(func() {
-		_ = cmd.Process.Kill()
-		<-s.done
-	})
-	ts.Setenv("BASE", s.base)
-	if s.key != "" {
-		ts.Setenv("TAXPAYER", s.taxpayer)
-		ts.Setenv("KEY", s.key)
+	ts.Defer(s.Kill)
+	ts.Setenv("BASE", s.Base)
+	if s.Key != "" {
+		ts.Setenv("TAXPAYER", s.Taxpayer)
+		ts.Setenv("KEY", s.Key)
 	}
 }
 
+// scriptClient returns a client of the server of a script.
+func scriptClient(ts *testscript.TestScript) *harness.Client {
+	return &harness.Client{Taxpayer: ts.Getenv("TAXPAYER"), Key: ts.Getenv("KEY"), HTTP: harness.HTTP}
+}
+
 func scriptLimit(ctx context.Context, ts *testscript.TestScript, args []string) {
-	c := integrator{key: ts.Getenv("KEY"), http: httpClient}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, ts.Getenv("BASE")+"/v1/taxpayers/"+ts.Getenv("TAXPAYER")+"/invoices", nil)
+	got, err := scriptClient(ts).Get(ctx, ts.Getenv("BASE"), "invoices")
 	ts.Check(err)
-	got, err := c.do(r)
-	ts.Check(err)
-	if got.status != http.StatusOK || got.header.Get("RateLimit-Limit") != args[0] {
-		ts.Fatalf("%d with a rate limit of %s, want %s", got.status, got.header.Get("RateLimit-Limit"), args[0])
+	if got.Status != http.StatusOK || got.Header.Get("RateLimit-Limit") != args[0] {
+		ts.Fatalf("%d with a rate limit of %s, want %s", got.Status, got.Header.Get("RateLimit-Limit"), args[0])
 	}
 }
 
 func scriptAnswers(ctx context.Context, ts *testscript.TestScript, args []string) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	c := integrator{key: ts.Getenv("KEY"), http: httpClient}
 	for {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, ts.Getenv("BASE")+"/v1/taxpayers/"+ts.Getenv("TAXPAYER")+"/invoices", nil)
+		got, err := scriptClient(ts).Get(ctx, ts.Getenv("BASE"), "invoices")
 		ts.Check(err)
-		got, err := c.do(r)
-		ts.Check(err)
-		if strconv.Itoa(got.status) == args[0] {
+		if strconv.Itoa(got.Status) == args[0] {
 			return
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			ts.Fatalf("the server answers %d after 5 seconds, want %s", got.status, args[0])
+			ts.Fatalf("the server answers %d after 20 seconds, want %s", got.Status, args[0])
 		}
 	}
 }
 
 func scriptPost(ctx context.Context, ts *testscript.TestScript, args []string) {
-	c := integrator{taxpayer: ts.Getenv("TAXPAYER"), key: ts.Getenv("KEY"), http: httpClient}
-	got, err := c.create(ctx, ts.Getenv("BASE"), args[0], args[1])
+	got, err := scriptClient(ts).Create(ctx, ts.Getenv("BASE"), args[0], args[1])
 	ts.Check(err)
 	var made struct {
 		Data struct {
@@ -184,8 +163,8 @@ func scriptPost(ctx context.Context, ts *testscript.TestScript, args []string) {
 			RequestID string `json:"request_id"`
 		} `json:"meta"`
 	}
-	if err := json.Unmarshal([]byte(got.body), &made); err != nil || got.status != http.StatusAccepted {
-		ts.Fatalf("%d %s, %v", got.status, got.body, err)
+	if err := json.Unmarshal([]byte(got.Body), &made); err != nil || got.Status != http.StatusAccepted {
+		ts.Fatalf("%d %s, %v", got.Status, got.Body, err)
 	}
 	ts.Setenv("INVOICE", made.Data.ID)
 	ts.Setenv("DOCUMENT", made.Data.Document)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
 // browse opens an address as a browser does, and returns the status and the address of a
@@ -16,7 +18,7 @@ func browse(ctx context.Context, t *testing.T, url string) (status int, location
 		t.Fatal(err)
 	}
 	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
-	got, err := httpClient.Transport.RoundTrip(r)
+	got, err := harness.HTTP.Transport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,14 +44,14 @@ func TestWhereTheConsoleIsServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := serve(t, append(tt.flags, "--data", t.TempDir(), "--no-bootstrap", "--no-witness")...)
-			if got, _ := browse(t.Context(), t, server.base+"/console/sign-in"); got != tt.beside {
+			server := harness.Serve(t, append(tt.flags, "--data", t.TempDir(), "--no-bootstrap", "--no-witness")...)
+			if got, _ := browse(t.Context(), t, server.Base+"/console/sign-in"); got != tt.beside {
 				t.Errorf("beside the API the console answers %d, want %d", got, tt.beside)
 			}
-			if got, _ := browse(t.Context(), t, server.base+"/"); got != tt.home {
+			if got, _ := browse(t.Context(), t, server.Base+"/"); got != tt.home {
 				t.Errorf("/ answers a browser with %d, want %d", got, tt.home)
 			}
-			address := submatch(server.greeting, `Console (\S+)`)
+			address := harness.Submatch(server.Greeting, `Console (\S+)`)
 			if (address != "") != (tt.own || tt.beside == 200) {
 				t.Errorf("the server prints the address %q", address)
 			}
@@ -76,15 +78,15 @@ func TestWhereTheConsoleIsServed(t *testing.T) {
 func TestAnEmptySandboxPrintsALinkOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	server := serve(t, "--data", dir)
-	link := submatch(server.greeting, `(http\S+/console/welcome/\S+)`)
+	server := harness.Serve(t, "--data", dir)
+	link := harness.Submatch(server.Greeting, `(http\S+/console/welcome/\S+)`)
 	if link == "" {
-		t.Fatalf("the server prints no link:\n%s", server.greeting)
+		t.Fatalf("the server prints no link:\n%s", server.Greeting)
 	}
 	if got, _ := browse(t.Context(), t, link); got != http.StatusOK {
 		t.Errorf("the link answers %d", got)
 	}
-	if again := serve(t, "--data", dir, "--no-bootstrap=false"); strings.Contains(again.greeting, "welcome") {
-		t.Errorf("a second start prints a link:\n%s", again.greeting)
+	if again := harness.Serve(t, "--data", dir, "--no-bootstrap=false"); strings.Contains(again.Greeting, "welcome") {
+		t.Errorf("a second start prints a link:\n%s", again.Greeting)
 	}
 }

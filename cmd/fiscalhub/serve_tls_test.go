@@ -2,17 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -23,34 +16,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
-
-// tlsIdentity is a certificate for 127.0.0.1 and other addresses that signs itself.
-type tlsIdentity struct{ chain, key []byte }
-
-func newTLSIdentity(t *testing.T, serial int64, until time.Time, addresses ...net.IP) tlsIdentity {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shape := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "fiscalhub"}, IPAddresses: append(addresses, net.IPv4(127, 0, 0, 1)),
-		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, shape, shape, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tlsIdentity{
-		chain: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		key:   pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
-	}
-}
 
 // tlsEnv is the two files of a certificate.
 type tlsEnv struct {
@@ -58,21 +26,17 @@ type tlsEnv struct {
 	flags tlsFlags
 }
 
-func newTLSEnv(t *testing.T, first tlsIdentity) *tlsEnv {
+func newTLSEnv(t *testing.T, first harness.Identity) *tlsEnv {
 	t.Helper()
 	dir := t.TempDir()
 	e := &tlsEnv{t: t, flags: tlsFlags{TLSCert: filepath.Join(dir, "cert.pem"), TLSKey: filepath.Join(dir, "key.pem")}}
-	e.write(first.chain, first.key)
+	e.write(first.Chain, first.Key)
 	return e
 }
 
 func (e *tlsEnv) write(chain, key []byte) {
 	e.t.Helper()
-	for path, content := range map[string][]byte{e.flags.TLSCert: chain, e.flags.TLSKey: key} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			e.t.Fatal(err)
-		}
-	}
+	harness.Identity{Chain: chain, Key: key}.Write(e.t, e.flags.TLSCert, e.flags.TLSKey)
 }
 
 // serial makes a new connection and returns the serial number of the certificate.
@@ -113,7 +77,7 @@ func (e *tlsEnv) listenTLS() (*servedCertificate, string) {
 
 func TestOldTLSIsRefused(t *testing.T) {
 	t.Parallel()
-	_, address := newTLSEnv(t, newTLSIdentity(t, 1, time.Now().Add(time.Hour))).listenTLS()
+	_, address := newTLSEnv(t, harness.NewIdentity(t, 1, time.Now().Add(time.Hour))).listenTLS()
 	for _, tt := range []struct {
 		name    string
 		version uint16
@@ -145,9 +109,9 @@ func TestOldTLSIsRefused(t *testing.T) {
 func TestTheCertificateIsReloaded(t *testing.T) {
 	t.Parallel()
 	hour := time.Now().Add(time.Hour)
-	e := newTLSEnv(t, newTLSIdentity(t, 1, hour))
+	e := newTLSEnv(t, harness.NewIdentity(t, 1, hour))
 	served, address := e.listenTLS()
-	log, tick, hangUp := &output{}, make(chan time.Time), make(chan os.Signal)
+	log, tick, hangUp := &harness.Output{}, make(chan time.Time), make(chan os.Signal)
 	ctx, stop := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
 	watching.Go(func() { served.watch(ctx, slog.New(slog.NewTextHandler(log, nil)), tick, hangUp) })
@@ -166,20 +130,20 @@ func TestTheCertificateIsReloaded(t *testing.T) {
 	old := openConnection(t, address)
 	wantSerial("at the start", 1)
 
-	second := newTLSIdentity(t, 2, hour)
-	e.write(second.chain, second.key)
+	second := harness.NewIdentity(t, 2, hour)
+	e.write(second.Chain, second.Key)
 	look()
 	wantSerial("new files", 2)
 	if reused := old(); !reused {
 		t.Error("the open connection was closed")
 	}
 
-	third, expired := newTLSIdentity(t, 3, hour), newTLSIdentity(t, 4, time.Now().Add(-time.Hour))
-	for name, broken := range map[string]tlsIdentity{
-		"no certificate": {[]byte("garbage"), third.key}, "another key": {third.chain, second.key}, "empty": {}, "expired": expired,
+	third, expired := harness.NewIdentity(t, 3, hour), harness.NewIdentity(t, 4, time.Now().Add(-time.Hour))
+	for name, broken := range map[string]harness.Identity{
+		"no certificate": {Chain: []byte("garbage"), Key: third.Key}, "another key": {Chain: third.Chain, Key: second.Key}, "empty": {}, "expired": expired,
 	} {
 		before := strings.Count(log.String(), "level=ERROR")
-		e.write(broken.chain, broken.key)
+		e.write(broken.Chain, broken.Key)
 		tick <- time.Now()
 		look()
 		look()
@@ -188,7 +152,7 @@ func TestTheCertificateIsReloaded(t *testing.T) {
 			t.Errorf("%s: %d errors in the log, want 1:\n%s", name, n, log)
 		}
 	}
-	e.write(third.chain, third.key)
+	e.write(third.Chain, third.Key)
 	hangUp <- syscall.SIGHUP
 	hangUp <- syscall.SIGHUP
 	wantSerial("after SIGHUP", 3)
@@ -227,17 +191,17 @@ func openConnection(t *testing.T, address string) func() bool {
 func TestServeReloadsItsCertificate(t *testing.T) {
 	t.Parallel()
 	hour := time.Now().Add(time.Hour)
-	e := newTLSEnv(t, newTLSIdentity(t, 1, hour))
-	server := serve(t, "--data", t.TempDir(), "--no-bootstrap", "--tls-cert", e.flags.TLSCert, "--tls-key", e.flags.TLSKey)
-	address, ok := strings.CutPrefix(server.base, "https://")
+	e := newTLSEnv(t, harness.NewIdentity(t, 1, hour))
+	server := harness.Serve(t, "--data", t.TempDir(), "--no-bootstrap", "--tls-cert", e.flags.TLSCert, "--tls-key", e.flags.TLSKey)
+	address, ok := strings.CutPrefix(server.Base, "https://")
 	if !ok {
-		t.Fatalf("the service is at %s", server.base)
+		t.Fatalf("the service is at %s", server.Base)
 	}
-	for n, announce := range []func(){func() {}, func() { server.signal(t, syscall.SIGHUP) }} {
-		next := newTLSIdentity(t, int64(n+2), hour)
-		e.write(next.chain, next.key)
+	for n, announce := range []func(){func() {}, func() { server.Signal(t, syscall.SIGHUP) }} {
+		next := harness.NewIdentity(t, int64(n+2), hour)
+		e.write(next.Chain, next.Key)
 		announce()
-		eventually(t, 20*time.Second, "the new certificate is served", func() bool {
+		harness.Eventually(t, 20*time.Second, "the new certificate is served", func() bool {
 			got, err := serial(t, address, nil)
 			return err == nil && got == int64(n+2)
 		})
@@ -249,19 +213,19 @@ func TestServeReloadsItsCertificate(t *testing.T) {
 func TestServeAsksForClientCertificates(t *testing.T) {
 	t.Parallel()
 	hour := time.Now().Add(time.Hour)
-	e, client, stranger := newTLSEnv(t, newTLSIdentity(t, 1, hour)), newTLSIdentity(t, 2, hour), newTLSIdentity(t, 3, hour)
+	e, client, stranger := newTLSEnv(t, harness.NewIdentity(t, 1, hour)), harness.NewIdentity(t, 2, hour), harness.NewIdentity(t, 3, hour)
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "client.pem")
-	if err := os.WriteFile(file, client.chain, 0o600); err != nil {
+	if err := os.WriteFile(file, client.Chain, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := serve(t, "--data", data, "--tls-cert", e.flags.TLSCert, "--tls-key", e.flags.TLSKey, "--tls-client-certificates")
-	bound := command(t, "api_key", "credential", "create", "--data", data, "--taxpayer", server.taxpayer, "--environment", "sandbox",
+	server := harness.Serve(t, "--data", data, "--tls-cert", e.flags.TLSCert, "--tls-key", e.flags.TLSKey, "--tls-client-certificates")
+	bound := harness.Ask(t, "api_key", "credential", "create", "--data", data, "--taxpayer", server.Taxpayer, "--environment", "sandbox",
 		"--scope", "invoices.read", "--client-certificate", file)
-	get := func(key string, with *tlsIdentity) int {
+	get := func(key string, with *harness.Identity) int {
 		t.Helper()
 		config := &tls.Config{InsecureSkipVerify: true}
 		if with != nil {
-			pair, err := tls.X509KeyPair(with.chain, with.key)
+			pair, err := tls.X509KeyPair(with.Chain, with.Key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,26 +233,22 @@ func TestServeAsksForClientCertificates(t *testing.T) {
 		}
 		transport := &http.Transport{TLSClientConfig: config}
 		defer transport.CloseIdleConnections()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.base+"/v1/taxpayers/"+server.taxpayer+"/invoices", nil)
+		got, err := (&harness.Client{Taxpayer: server.Taxpayer, Key: key, HTTP: &http.Client{Transport: transport}}).Get(t.Context(), server.Base, "invoices")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := (&integrator{key: key, http: &http.Client{Transport: transport}}).do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got.status
+		return got.Status
 	}
 	for name, tt := range map[string]struct {
 		key  string
-		with *tlsIdentity
+		with *harness.Identity
 		want int
 	}{
 		"its certificate":                  {bound, &client, http.StatusOK},
 		"no certificate":                   {bound, nil, http.StatusForbidden},
 		"another certificate":              {bound, &stranger, http.StatusForbidden},
-		"a credential without certificate": {server.key, nil, http.StatusOK},
-		"a certificate that is not needed": {server.key, &stranger, http.StatusOK},
+		"a credential without certificate": {server.Key, nil, http.StatusOK},
+		"a certificate that is not needed": {server.Key, &stranger, http.StatusOK},
 	} {
 		if got := get(tt.key, tt.with); got != tt.want {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)

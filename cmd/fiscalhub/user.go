@@ -9,6 +9,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/console"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/node"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -48,7 +49,7 @@ func newUserView(u store.User) userView {
 // withPeople opens the database and runs fn with the people of the console.
 func (t *terminal) withPeople(fn func(*store.Store, *people.People) error) error {
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, _ *access.Keyring) error {
-		all, err := newPeople(s, keys)
+		all, err := node.NewPeople(s, keys)
 		if err != nil {
 			return err
 		}

@@ -1,5 +1,9 @@
+#!/bin/sh
 # Creates what the service needs and the package does not contain: its user, its folders and
 # a master key. It changes nothing that exists, and starts nothing that did not run.
+# dpkg passes the reason of the call, rpm the number of installed versions.
+set -e
+case $1 in configure | [0-9]*) ;; *) exit 0 ;; esac
 if ! getent group fiscalhub >/dev/null; then
   groupadd --system fiscalhub
 fi

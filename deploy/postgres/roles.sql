@@ -50,7 +50,7 @@ DECLARE
 BEGIN
 	FOR o IN
 		SELECT format('TABLE %s', c.oid::regclass) AS text FROM pg_class c
-		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relowner <> 'fiscalhub_migrator'::regrole
+		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v') AND c.relowner <> 'fiscalhub_migrator'::regrole
 		UNION ALL
 		SELECT format('FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
 		WHERE p.pronamespace = 'public'::regnamespace AND p.proowner <> 'fiscalhub_migrator'::regrole
@@ -94,7 +94,7 @@ BEGIN
 	FOR t IN
 		SELECT c.oid::regclass AS name, string_agg(quote_ident(a.attname), ', ') AS columns
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v')
 			AND c.relname NOT IN ('secrets', 'sealed_answers')
 			AND a.attname NOT IN ('sealed', 'secret', 'old_secret', 'password_hash')
 			AND NOT (c.relname IN ('credentials', 'user_links', 'user_sessions', 'recovery_codes') AND a.attname = 'digest')

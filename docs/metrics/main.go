@@ -22,9 +22,9 @@ const introduction = `# Metrics
 
 This page is made from the code: ` + "`go run ./docs/metrics`" + ` writes it from ` + "`internal/metric`" + `.
 
-` + "`/metrics`" + ` shows figures in the format of Prometheus. On the API's listener it answers only clients on the same machine; ` + "`--metrics-listen`" + ` opens a listener of its own ([operations](operations.md#behind-a-proxy)). In addition to the figures below there are those of the Go runtime (` + "`go_*`" + `) and of the process (` + "`process_*`" + `).
+` + "`/metrics`" + ` shows figures in the format of Prometheus. On the API's listener it answers only clients on the same machine; ` + "`--metrics-listen`" + ` opens a listener of its own ([operations](operations/proxy.md#behind-a-proxy)). In addition to the figures below there are those of the Go runtime (` + "`go_*`" + `) and of the process (` + "`process_*`" + `).
 
-- No label contains an id of a taxpayer, a document or a client. A figure about taxpayers is the worst value of all of them, or how many are beyond a limit ([decision 38](decisions/0038-metrics.md)). The log and the commands say which ones.
+- No label contains an id of a taxpayer, a document or a client. A figure about taxpayers is the worst value of all of them, or how many are beyond a limit ([decision 21](decisions/0021-metrics-logs-and-traces.md)). The log and the commands say which ones.
 - Figures of the database are the same on all nodes: use ` + "`max`" + ` over them. All other figures are those of one node since its start: use ` + "`sum`" + ` over nodes.
 - A node reads the figures of the database at most every 10 seconds, in at most 2 seconds, and counts at most 10,000 rows for each of them. A scrape therefore costs the same however much is waiting.
 - Figures marked *live* do not exist in the sandbox.

@@ -158,7 +158,7 @@ func bindUnbound(ctx context.Context, tx *store.Tx, set *keySet, version int64) 
 		if err := tx.BindCredential(ctx, c.ID, set.bind(c)); err != nil {
 			return err
 		}
-		err := tx.Audit(ctx, store.Change{
+		err := tx.Audit(ctx, store.AuditEntry{
 			Scope: store.Scope{Environment: c.Environment, TaxpayerID: c.TaxpayerID}, Action: "credential.bind", Object: "credential:" + c.ID,
 			After: map[string]any{"prefix": c.Prefix, "scopes": c.ScopeText()},
 		})

@@ -127,7 +127,7 @@ func rotateKey(ctx context.Context, tx *store.Tx, secret store.Secret, before []
 			}
 		}
 	}
-	return tx.Audit(ctx, store.Change{Action: "key.rotate", Object: "key:" + secret.Kind, After: after})
+	return tx.Audit(ctx, store.AuditEntry{Action: "key.rotate", Object: "key:" + secret.Kind, After: after})
 }
 
 // DropKey deletes an old version of a key. It fails with store.ErrNotFound when there is
@@ -149,7 +149,7 @@ func DropKey(ctx context.Context, s *store.Store, kind string, version int64) er
 		if err := dropKey(ctx, tx, all[i], s.Now()); err != nil {
 			return err
 		}
-		return tx.Audit(ctx, store.Change{Action: "key.drop", Object: "key:" + kind, After: map[string]any{"version": version}})
+		return tx.Audit(ctx, store.AuditEntry{Action: "key.drop", Object: "key:" + kind, After: map[string]any{"version": version}})
 	})
 }
 

@@ -110,7 +110,7 @@ func rewrap(ctx context.Context, s *store.Store, keys *seal.Keys, to *seal.Maste
 		}
 		n = len(all)
 		progress(n, n)
-		return tx.Audit(ctx, store.Change{
+		return tx.Audit(ctx, store.AuditEntry{
 			Action: "master_key.rotate", Object: "master_key:" + to.ID(), After: map[string]any{"rewrapped": n},
 		})
 	})

@@ -34,7 +34,7 @@ func (e *env) storeSecrets(ctx context.Context) (endpoint, source string, err er
 		s := store.Source{Scope: scope, ID: source, Secret: sealed(SourceBinding(scope, source, 1), "source 1")}
 		failed = errors.Join(failed, tx.CreateSource(ctx, s))
 		failed = errors.Join(failed, tx.RotateSource(ctx, s, sealed(SourceBinding(scope, source, 2), "source 2"), e.now().Add(time.Hour)))
-		fresh, err := tx.RememberAnswer(ctx, store.Answer{
+		fresh, err := tx.RememberReply(ctx, store.StoredReply{
 			Scope: scope, Operation: "make", Key: endpoint, Fingerprint: []byte{1}, RawDigest: []byte{2}, CreatedAt: e.now(),
 		}, sealed(AnswerBinding(scope, "make", endpoint), "answer"))
 		if !fresh {

@@ -22,8 +22,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -89,7 +89,7 @@ func (o Options) check() error {
 
 // Inbox stores and processes the messages that sources forward.
 type Inbox interface {
-	Receive(ctx context.Context, in live.Inbound) (live.Received, error)
+	Receive(ctx context.Context, in inbox.Message) (inbox.Received, error)
 }
 
 // RequestLog keeps a log of requests for the console. Add must not block.

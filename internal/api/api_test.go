@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -24,7 +23,7 @@ func TestNewChecksItsOptions(t *testing.T) {
 		"Now":         func(o *api.Options) { o.Now = nil },
 		"Log":         func(o *api.Options) { o.Log = nil },
 	} {
-		opt := e.apiOptions(slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+		opt := e.apiOptions(prometheus.NewRegistry())
 		change(&opt)
 		if _, err := api.New(opt); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v", name, err)

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
@@ -29,7 +29,7 @@ type deliveryResource struct {
 func newDeliveryResource(d store.DeliveryAttempt) deliveryResource {
 	r := deliveryResource{
 		EventID: d.EventID, Type: d.Kind, Attempt: d.Number, AttemptedAt: fiscal.FormatInstant(d.At),
-		HTTPStatus: zeroAsNull(d.HTTPStatus), Error: answer.NullIfEmpty(d.Error),
+		HTTPStatus: zeroAsNull(d.HTTPStatus), Error: envelope.NullIfEmpty(d.Error),
 	}
 	if !d.NextAt.IsZero() {
 		next := fiscal.FormatInstant(d.NextAt)
@@ -79,7 +79,7 @@ func (a *API) replayEvents(ctx context.Context, x *exchange, e store.Endpoint) e
 	if err != nil {
 		return err
 	}
-	return x.respondAs(http.StatusAccepted, replayResource{plan.Events, plan.AtLeast}, answer.Meta{RequestID: x.id})
+	return x.respondAs(http.StatusAccepted, replayResource{plan.Events, plan.AtLeast}, envelope.Meta{RequestID: x.id})
 }
 
 var eventIDForm = regexp.MustCompile(`^evt_[0-9a-f]{32}$`)

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/fiscalhub/fiscalhub/internal/answer"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -53,7 +53,7 @@ func (a *API) newDocumentResource(x *exchange, inv store.Invoice) documentResour
 	}
 	return documentResource{
 		ID: inv.DocumentID, TaxpayerID: inv.TaxpayerID, InvoiceID: inv.ID, ExternalID: inv.ExternalID,
-		ECFType: inv.Type, Status: inv.Status, ENCF: answer.NullIfEmpty(inv.ENCF), TrackID: answer.NullIfEmpty(inv.TrackID),
+		ECFType: inv.Type, Status: inv.Status, ENCF: envelope.NullIfEmpty(inv.ENCF), TrackID: envelope.NullIfEmpty(inv.TrackID),
 		Currency: inv.Currency, IssueDate: inv.IssueDate, Total: inv.DocumentTotal, StatusMessages: messages,
 		Links:     documentLinks{Self: self, XML: self + "/xml", PDF: self + "/pdf"},
 		CreatedAt: fiscal.FormatInstant(inv.CreatedAt), UpdatedAt: fiscal.FormatInstant(inv.UpdatedAt),

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
@@ -224,7 +224,7 @@ func (a *API) testEndpoint(_ context.Context, x *exchange, e store.Endpoint) err
 	if err := cmp.Or(refused, err); err != nil {
 		return err
 	}
-	return x.respond(testResource{Delivered: result.OK(), HTTPStatus: zeroAsNull(int64(result.Status)), Error: answer.NullIfEmpty(result.Error)})
+	return x.respond(testResource{Delivered: result.OK(), HTTPStatus: zeroAsNull(int64(result.Status)), Error: envelope.NullIfEmpty(result.Error)})
 }
 
 // zeroAsNull returns nil for zero, which JSON shows as null.

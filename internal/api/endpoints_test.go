@@ -205,12 +205,12 @@ func TestEndpointCreationIsIdempotent(t *testing.T) {
 		again("when the limit is reached", create("k", body))
 		var made endpoint
 		first.data(t, &made)
-		e.must(e.endpoints().Delete(t.Context(), e.scope(), made.ID))
+		e.must(e.Endpoints.Delete(t.Context(), e.scope(), made.ID))
 		again("after its deletion", create("k", body))
 		if a := create("k11", `{"url":"https://erp.example.com/11","events":["*"]}`); a.status != http.StatusCreated {
 			t.Errorf("endpoint 11 after a deletion: %s", a)
 		}
-		stored, err := e.store.Answer(t.Context(), e.scope(), "create_webhook_endpoint", "k")
+		stored, err := e.store.StoredReply(t.Context(), e.scope(), "create_webhook_endpoint", "k")
 		e.must(err)
 		if len(stored.Body) > 0 {
 			t.Errorf("the answer is stored without encryption: %s", stored.Body)

@@ -23,10 +23,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
-	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/node"
+	"github.com/fiscalhub/fiscalhub/internal/node/nodetest"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -59,7 +59,7 @@ type envOptions struct {
 	plan        pipeline.Plan
 	masterKey   string
 	poster      notify.Poster // posts the test events of endpoints
-	inbox       api.Inbox     // nil: a live.Inbox
+	inbox       api.Inbox     // nil: an inbox.Inbox
 	roots       *x509.CertPool
 	requests    api.RequestLog // nil: requests are not logged
 }
@@ -67,14 +67,13 @@ type envOptions struct {
 // env is a running service on an empty database, with one taxpayer and a
 // credential that has all scopes.
 type env struct {
+	*node.Node
 	t        *testing.T
 	opt      envOptions
+	log      *slog.Logger
 	clock    *clock
 	address  string // of the database, as store.Open takes it
 	store    *store.Store
-	ring     *access.Keyring
-	pipeline *pipeline.Pipeline
-	feed     *notify.Feed
 	api      *api.API
 	capacity *capacity.Capacity
 	registry *prometheus.Registry
@@ -128,33 +127,36 @@ func newNode(t *testing.T, address string, opt envOptions) *env {
 	if opt.now == nil {
 		opt.now = opt.clock.now
 	}
-	e := &env{t: t, opt: opt, clock: opt.clock, address: address, registry: prometheus.NewRegistry(), openapi: openapitest.New(t)}
-	e.store = storetest.Open(t, address, opt.now)
-	ring, err := access.LoadKeyring(t.Context(), e.store, seal.NewKeys(opt.masterKey))
-	e.must(err)
-	e.ring = ring
-	log := slog.New(slog.NewJSONHandler(opt.log, nil))
-	if opt.plan == nil {
-		opt.plan = pipeline.Plan(pipeline.Sandbox{})
-		if opt.environment != fiscal.Sandbox {
-			opt.plan = newRegisterOnlyPlan(t, e.store, opt)
-		}
+	e := &env{t: t, opt: opt, clock: opt.clock, address: address, openapi: openapitest.New(t), log: slog.New(slog.NewJSONHandler(opt.log, nil))}
+	config := node.Config{
+		Environment: opt.environment, RateLimit: opt.rateLimit, Log: e.log, Roots: opt.roots, Poster: opt.poster,
+		Capacity: capacity.New(capacity.DefaultLimits(1<<30, runtime.GOMAXPROCS(0))), Identities: &stubSigners{},
 	}
-	e.feed = notify.NewFeed(e.store)
-	e.pipeline, err = pipeline.New(pipeline.Options{Store: e.store, Plan: opt.plan, Env: opt.environment, Now: opt.now, Log: log, OnCommit: e.feed.Wake})
-	e.must(err)
+	if opt.masterKey != "" {
+		config.Keys = seal.NewKeys(opt.masterKey)
+	}
+	if config.Poster == nil {
+		config.Poster = &stubPoster{}
+	}
+	if opt.plan != nil {
+		config.Plan = func(pipeline.Plan) pipeline.Plan { return opt.plan }
+	}
+	e.Node = nodetest.Open(t, address, opt.now, config)
+	e.store, e.api, e.capacity, e.registry = e.Store, e.API, e.Capacity, e.Metrics
+	if opt.inbox != nil || opt.requests != nil {
+		e.registry = prometheus.NewRegistry()
+		var err error
+		e.api, err = api.New(e.apiOptions(e.registry))
+		e.must(err)
+	}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	e.must(err)
 	e.base = "http://" + listener.Addr().String()
-	apiOptions := e.apiOptions(log, e.registry)
-	e.capacity = apiOptions.Capacity
-	e.api, err = api.New(apiOptions)
-	e.must(err)
-	server := api.NewServer(e.api.Handler(e.registry), log)
+	server := api.NewServer(e.api.Handler(e.registry), e.log)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
-	running.Go(func() { e.pipeline.Run(ctx) })
-	running.Go(func() { _ = server.Serve(apiOptions.Capacity.Listen(listener, apiOptions.Clients)) })
+	running.Go(func() { e.Pipeline.Run(ctx) })
+	running.Go(func() { _ = server.Serve(e.Limit(listener)) })
 	// The client may open more connections than it needs. The service closes those
 	// that bring no header within 5 s, and the client must not use them then.
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true, IdleConnTimeout: 3 * time.Second}
@@ -169,43 +171,13 @@ func newNode(t *testing.T, address string, opt envOptions) *env {
 }
 
 // apiOptions returns the options of the API of the environment.
-func (e *env) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.Options {
-	opt := api.Options{
-		Store: e.store, Pipeline: e.pipeline, Keyring: e.ring, Environment: e.opt.environment, BaseURL: "https://invoices.example",
-		RateLimit: e.opt.rateLimit, Now: e.opt.now, Log: log, Metrics: registry,
-		Capacity: capacity.New(capacity.DefaultLimits(1<<30, runtime.GOMAXPROCS(0))), Clients: capacity.NewClientFinder(nil, e.opt.now, log),
-		Endpoints: e.endpoints(), Feed: e.feed, Sources: e.sources(), Inbox: e.opt.inbox, RequestLog: e.opt.requests,
+func (e *env) apiOptions(registry *prometheus.Registry) api.Options {
+	o := e.APIOptions(registry)
+	if e.opt.inbox != nil {
+		o.Inbox = e.opt.inbox
 	}
-	if opt.Inbox == nil {
-		responses, err := buyer.New(buyer.Options{Store: e.store, Env: e.opt.environment, Now: e.opt.now, Log: log, Publish: e.pipeline.Publish})
-		e.must(err)
-		inbox, err := live.NewInbox(live.InboxOptions{
-			Store: e.store, Env: e.opt.environment, Pipeline: e.pipeline, Now: e.opt.now, Log: log, Roots: e.opt.roots, Responses: responses,
-		})
-		e.must(err)
-		opt.Inbox = inbox
-	}
-	return opt
-}
-
-func (e *env) secrets() *access.Secrets {
-	return access.NewSecrets(e.store, seal.NewKeys(e.opt.masterKey))
-}
-
-func (e *env) endpoints() *notify.Endpoints {
-	post := e.opt.poster
-	if post == nil {
-		post = &stubPoster{}
-	}
-	all, err := notify.NewEndpoints(notify.EndpointsOptions{Store: e.store, Secrets: e.secrets(), Poster: post, Now: e.opt.now})
-	e.must(err)
-	return all
-}
-
-func (e *env) sources() *notify.Sources {
-	all, err := notify.NewSources(notify.SourcesOptions{Store: e.store, Secrets: e.secrets(), Now: e.opt.now})
-	e.must(err)
-	return all
+	o.RequestLog = e.opt.requests
+	return o
 }
 
 func (e *env) must(err error) {
@@ -227,7 +199,7 @@ func (e *env) newTaxpayer() string {
 }
 
 func (e *env) credentials() *access.Credentials {
-	return access.NewCredentials(e.store, e.ring, e.opt.now)
+	return access.NewCredentials(e.store, e.Keyring, e.opt.now)
 }
 
 func (e *env) newKey(taxpayer string, env fiscal.Environment, scopes ...apikey.Scope) string {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -166,7 +166,7 @@ func toAPIError(err error) *apiError {
 		syntax         *strictjson.SyntaxError
 		conflict       *pipeline.ConflictError
 		notReady       *pipeline.NotReadyError
-		invalidMessage *live.InvalidMessageError
+		invalidMessage *inbox.InvalidMessageError
 	)
 	switch {
 	case errors.As(err, &known):

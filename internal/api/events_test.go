@@ -58,7 +58,7 @@ func (e *env) addEvent(kind string) store.Event {
 	e.t.Helper()
 	n := e.newEvent(kind)
 	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error { return tx.AddEvent(e.t.Context(), n) }))
-	e.feed.Wake(n.Scope)
+	e.Feed.Wake(n.Scope)
 	return n
 }
 
@@ -79,7 +79,7 @@ func (e *env) addDocumentEvent() store.Event {
 	})
 	e.must(err)
 	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error { return tx.AddEvent(e.t.Context(), n) }))
-	e.feed.Wake(n.Scope)
+	e.Feed.Wake(n.Scope)
 	return n
 }
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -186,7 +186,7 @@ func validRequestID(s string) bool {
 
 // respond answers 200 with a resource or a list.
 func (x *exchange) respond(data any) error {
-	return x.respondWith(data, answer.Meta{RequestID: x.id})
+	return x.respondWith(data, envelope.Meta{RequestID: x.id})
 }
 
 // respondWith answers 200 with a meta member of its own.
@@ -200,7 +200,7 @@ func (x *exchange) respondAs(status int, data, meta any) error {
 	if x.reads() && !x.ifMatch("") {
 		return preconditionFailed()
 	}
-	body, err := answer.Encode(data, meta)
+	body, err := envelope.Encode(data, meta)
 	if err != nil {
 		return err
 	}

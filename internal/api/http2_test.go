@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 )
 
 // serveHTTP2 serves the API of an environment over TLS, with HTTP/2.
@@ -60,9 +61,7 @@ func TestLargeBodyIsRefusedWithAnAnswerOverHTTP2(t *testing.T) {
 // curl is another client of HTTP/2 than the one of Go.
 func TestLargeBodyIsRefusedWithAnAnswerForCurl(t *testing.T) {
 	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
-		if _, err := exec.LookPath("curl"); err != nil {
-			t.Skipf("SKIPPED: curl is not installed: %v", err)
-		}
+		needtest.Program(t, "curl")
 		server := e.serveHTTP2(t)
 		file := filepath.Join(t.TempDir(), "large.json")
 		e.must(os.WriteFile(file, bytes.Repeat([]byte(" "), 8<<20), 0o600))

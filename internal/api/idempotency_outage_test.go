@@ -243,7 +243,7 @@ func TestRowThatVanishesInAFailoverIsAnswered503(t *testing.T) {
 			name, key, externalID string
 			failover              []string
 		}{
-			{"external id", "another key", "A-1", []string{`UPDATE invoices SET external_id = 'A-0'`}},
+			{"external id", "another key", "A-1", []string{`UPDATE documents SET external_id = 'A-0'`}},
 			{"key", "another key", "A-2", forget},
 		} {
 			quicker := func() { e.created(e.create(tt.key, invoiceBody(tt.externalID))) }

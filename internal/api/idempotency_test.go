@@ -336,7 +336,7 @@ func TestReplayUnderStricterRules(t *testing.T) {
 		first := e.create("k", invoiceBody("S-1"))
 		e.created(first)
 		for name, plan := range map[string]pipeline.Plan{
-			"stricter rules": refusingPlan{}, "no certificate": newRegisterOnlyPlan(t, e.store, e.opt),
+			"stricter rules": refusingPlan{}, "no certificate": nil,
 		} {
 			opt.plan = plan
 			later := newNode(t, address, opt)
@@ -364,7 +364,7 @@ func TestReplayOfARequestThatIsRefusedToday(t *testing.T) {
 		command.Invoice, err = fiscal.New(fiscal.DecodeRegistered(document))
 		e.must(err)
 		command.Scope, command.Key, command.Request, command.RequestID = e.scope(), "k", document.Canonical(), "req_"+strings.Repeat("a", 32)
-		done, err := e.pipeline.Register(t.Context(), command)
+		done, err := e.Pipeline.Register(t.Context(), command)
 		e.must(err)
 		first := response{status: done.HTTPStatus, body: done.Body, header: http.Header{
 			"Location": {done.Location}, "Content-Type": {"application/json; charset=utf-8"}, "X-Request-Id": {command.RequestID},
@@ -399,7 +399,7 @@ func TestReadinessFailureIsNotStoredUnderTheKey(t *testing.T) {
 			if got := problemsOf(t, a); !slices.Equal(got, expected) {
 				t.Errorf("address %q: details %q, want %q", address, got, expected)
 			}
-			if _, err := e.store.Answer(ctx, e.scope(), pipeline.CreateInvoice, "k"); !errors.Is(err, store.ErrNotFound) {
+			if _, err := e.store.StoredReply(ctx, e.scope(), pipeline.CreateInvoice, "k"); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("want nothing stored under the key, got: %v", err)
 			}
 		}

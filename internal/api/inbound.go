@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/fiscalhub/fiscalhub/internal/answer"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
@@ -64,7 +64,7 @@ func (a *API) receiveInbound(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.respondAs(http.StatusAccepted, receivedResource{received.EventID, received.Duplicate}, answer.Meta{RequestID: x.id})
+	return x.respondAs(http.StatusAccepted, receivedResource{received.EventID, received.Duplicate}, envelope.Meta{RequestID: x.id})
 }
 
 // countSource counts a message in the rate-limit window of its source.
@@ -81,8 +81,8 @@ func (a *API) countSource(x *exchange, source store.Source) error {
 
 // readInbound parses a message. It ignores unknown members, because the gateways
 // of other vendors add their own.
-func readInbound(id string, body []byte) (live.Inbound, error) {
-	message := live.Inbound{MessageID: id}
+func readInbound(id string, body []byte) (inbox.Message, error) {
+	message := inbox.Message{MessageID: id}
 	if strings.IndexFunc(id, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 {
 		return message, badRequest(lang.Messagef("the header %s %s", "el encabezado %s %s", webhook.HeaderID, onlyPrintableASCII()),
 			fiscal.Problem{Field: webhook.HeaderID, Code: fiscal.CodeInvalidCharacters, Message: onlyPrintableASCII()})

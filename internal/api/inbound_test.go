@@ -17,8 +17,8 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -30,17 +30,17 @@ import (
 // stubInbox records messages.
 type stubInbox struct {
 	mu       sync.Mutex
-	received []live.Inbound
+	received []inbox.Message
 	err      error
 }
 
 // Receive records the message.
-func (r *stubInbox) Receive(_ context.Context, in live.Inbound) (live.Received, error) {
+func (r *stubInbox) Receive(_ context.Context, in inbox.Message) (inbox.Received, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := slices.ContainsFunc(r.received, func(m live.Inbound) bool { return m.MessageID == in.MessageID })
+	known := slices.ContainsFunc(r.received, func(m inbox.Message) bool { return m.MessageID == in.MessageID })
 	r.received = append(r.received, in)
-	return live.Received{EventID: "evt_" + strings.Repeat("0", 32), Duplicate: known}, r.err
+	return inbox.Received{EventID: "evt_" + strings.Repeat("0", 32), Duplicate: known}, r.err
 }
 
 func inboundBody(encf, xml string) []byte {
@@ -64,7 +64,7 @@ func eachEngineWithSource(t *testing.T, rateLimit int64, test func(t *testing.T,
 		opt := liveOptions()
 		opt.inbox, opt.rateLimit = r, rateLimit
 		e := newEnv(t, address, opt)
-		source, secret, err := e.sources().Create(t.Context(), e.scope())
+		source, secret, err := e.Sources.Create(t.Context(), e.scope())
 		e.must(err)
 		test(t, e, r, source, secret)
 	})
@@ -74,7 +74,7 @@ func TestInboundNeedsAFreshSignatureOfTheSource(t *testing.T) {
 	eachEngineWithSource(t, 0, func(t *testing.T, e *env, r *stubInbox, source store.Source, secret webhook.Secret) {
 		body, now := inboundBody("E310000000001", "<x/>"), e.clock.now()
 		good := func() request { return signedMessage(source.ID, "msg_1", now, body, secret) }
-		other, otherSecret, err := e.sources().Create(t.Context(), e.scope())
+		other, otherSecret, err := e.Sources.Create(t.Context(), e.scope())
 		e.must(err)
 		without := func(header string) request {
 			r := good()
@@ -120,14 +120,14 @@ func TestInboundNeedsAFreshSignatureOfTheSource(t *testing.T) {
 			t.Errorf("received %+v", in)
 		}
 		// After a rotation both secrets are accepted for a day.
-		_, next, err := e.sources().Rotate(t.Context(), source.ID, notify.Overlap)
+		_, next, err := e.Sources.Rotate(t.Context(), source.ID, notify.Overlap)
 		e.must(err)
 		for name, s := range map[string]webhook.Secret{"old": secret, "new": next} {
 			if a := e.send(signedMessage(source.ID, "msg_"+name, now, body, s)); a.status != http.StatusAccepted {
 				t.Errorf("the %s secret: %s", name, a)
 			}
 		}
-		e.must(e.sources().Revoke(t.Context(), other.ID))
+		e.must(e.Sources.Revoke(t.Context(), other.ID))
 		for name, q := range map[string]request{
 			"a source that is revoked": signedMessage(other.ID, "m", now, body, otherSecret),
 			"no such source":           signedMessage(store.NewID(), "m", now, body, secret),
@@ -172,7 +172,7 @@ func TestInboundRefusesInvalidMessages(t *testing.T) {
 			err  error
 			want string
 		}{
-			{&live.InvalidMessageError{Problem: fiscal.Problem{Field: "data.encf", Code: fiscal.CodeInvalidFormat, Message: lang.Literal("not so")}}, "422 validation_error"},
+			{&inbox.InvalidMessageError{Problem: fiscal.Problem{Field: "data.encf", Code: fiscal.CodeInvalidFormat, Message: lang.Literal("not so")}}, "422 validation_error"},
 			{fmt.Errorf("busy: %w", store.ErrUnavailable), "503 service_unavailable"},
 			{errors.New("a bug"), "500 internal_error"},
 		} {
@@ -228,7 +228,7 @@ func TestInboundDoesNotReachDocumentsOfOtherTaxpayers(t *testing.T) {
 				BuyerRNC: "199000021", SignedAt: time.Now(), CreatedAt: time.Now(), XMLDigest: []byte{1}, SentDigest: []byte{1}, XML: []byte("<x/>"),
 			})
 		}))
-		source, secret, err := e.sources().Create(t.Context(), e.scope())
+		source, secret, err := e.Sources.Create(t.Context(), e.scope())
 		e.must(err)
 		send := func(id, encf string) response {
 			xml := signedXML(t, peer.Identity, `<ACECF><DetalleAprobacionComercial><Version>1.0</Version><RNCEmisor>199000013</RNCEmisor><eNCF>`+encf+

@@ -408,7 +408,7 @@ func TestTextsAreStoredVerbatim(t *testing.T) {
 				}
 			}
 			var kept []byte
-			e.must(db.QueryRowContext(t.Context(), `SELECT request FROM invoices WHERE id = $1`, inv.ID).Scan(&kept))
+			e.must(db.QueryRowContext(t.Context(), `SELECT request FROM documents WHERE id = $1`, inv.ID).Scan(&kept))
 			var there map[string]any
 			e.must(json.Unmarshal(kept, &there))
 			var want map[string]any

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 
-	"github.com/fiscalhub/fiscalhub/internal/answer"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -51,7 +51,7 @@ func (a *API) createInvoice(x *exchange) error {
 	if !ok {
 		inv = done.Invoice
 	}
-	return x.respondAs(done.HTTPStatus, pipeline.NewInvoiceResource(inv), answer.Meta{RequestID: x.id})
+	return x.respondAs(done.HTTPStatus, pipeline.NewInvoiceResource(inv), envelope.Meta{RequestID: x.id})
 }
 
 // newCommand validates an invoice and returns the command that registers it or says why it

@@ -136,7 +136,7 @@ func (e *env) checkOutcomes(t *testing.T, results []outcome) map[int]int {
 		count[o.status]++
 		switch o.status {
 		case http.StatusAccepted:
-			known, err := e.store.Answer(t.Context(), scope, pipeline.CreateInvoice, o.idem)
+			known, err := e.store.StoredReply(t.Context(), scope, pipeline.CreateInvoice, o.idem)
 			if made := e.created(o.response); err != nil || made.ID != stored[o.externalID] || !bytes.Equal(known.Body, o.body) {
 				t.Errorf("a 202 is lost: %s; %v, stored %s", o.response, err, known.Body)
 			}
@@ -319,7 +319,7 @@ func TestKeysOfOneTaxpayerCannotStarveAnother(t *testing.T) {
 	})
 }
 
-// The tests of cmd/fiscalhub cover signals and the whole process.
+// The tests of systemtest cover signals and the whole process.
 func TestStoppingAndDraining(t *testing.T) {
 	eachEngineBlocking(t, envOptions{}, func(t *testing.T, e *env, h *blockingPlan) {
 		probe := func(path string, status int, state string) {

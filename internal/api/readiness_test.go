@@ -45,20 +45,6 @@ func (s *stubSigners) Undelegated(*xmlsig.Identity, string) (string, bool) {
 
 func (s *stubSigners) Down() (time.Time, bool) { return time.Time{}, false }
 
-// newRegisterOnlyPlan returns a live plan whose authority and identities are never
-// called.
-func newRegisterOnlyPlan(t *testing.T, s *store.Store, opt envOptions) *live.Plan {
-	t.Helper()
-	unused := &stubSigners{}
-	plan, err := live.New(live.Options{
-		Store: s, Env: opt.environment, Authority: unused, Identities: unused, Now: opt.now, Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plan
-}
-
 // Each readiness problem is caused, reported by its code, and solved. The same key
 // is accepted then.
 func TestEachReadinessProblem(t *testing.T) {
@@ -97,10 +83,10 @@ func TestEachReadinessProblem(t *testing.T) {
 			{"certificate.expired", set(`UPDATE certificates SET not_after = $1`, now.UnixMicro()-hour), set(`UPDATE certificates SET not_after = $1`, now.UnixMicro()+hour)},
 			{"certificate.not_yet_valid", set(`UPDATE certificates SET not_before = $1`, now.UnixMicro()+hour/2), set(`UPDATE certificates SET not_before = $1`, now.UnixMicro()-hour)},
 			{"certificate.revoked", set(`UPDATE certificates SET revoked_at = $1`, now.UnixMicro()-1), both(set(`DELETE FROM certificates`), func() { e.addCertificate(now) })},
-			{"sequence.missing", set(`DELETE FROM sequences`), func() { e.addNumberRange(1) }},
-			{"sequence.exhausted", set(`UPDATE sequences SET next_number = last_number + 1`), func() { e.addNumberRange(101) }},
-			{"sequence.expired", set(`UPDATE sequences SET expires = '2026-11-14' WHERE next_number <= last_number`), set(`UPDATE sequences SET expires = '2026-11-15'`)},
-			{"sequence.fenced", set(`UPDATE sequences SET fenced_at = $1`, now.UnixMicro()), set(`UPDATE sequences SET fenced_at = NULL`)},
+			{"sequence.missing", set(`DELETE FROM number_ranges`), func() { e.addNumberRange(1) }},
+			{"sequence.exhausted", set(`UPDATE number_ranges SET next_number = last_number + 1`), func() { e.addNumberRange(101) }},
+			{"sequence.expired", set(`UPDATE number_ranges SET expires = '2026-11-14' WHERE next_number <= last_number`), set(`UPDATE number_ranges SET expires = '2026-11-15'`)},
+			{"sequence.fenced", set(`UPDATE number_ranges SET fenced_at = $1`, now.UnixMicro()), set(`UPDATE number_ranges SET fenced_at = NULL`)},
 			{"dgii.delegation_rejected", func() { signers.undelegated = true }, func() { signers.undelegated = false; e.clock.advance(time.Second) }},
 		} {
 			key, name := fmt.Sprintf("k-%d", i), fmt.Sprintf("R-%d", i)
@@ -111,7 +97,7 @@ func TestEachReadinessProblem(t *testing.T) {
 			if got := a.details(t); len(got) != 1 || got[0].Code != tt.code || got[0].Field != field || got[0].Message == "" {
 				t.Errorf("%s: details %+v", tt.code, got)
 			}
-			if _, err := e.store.Answer(t.Context(), e.scope(), pipeline.CreateInvoice, key); !errors.Is(err, store.ErrNotFound) {
+			if _, err := e.store.StoredReply(t.Context(), e.scope(), pipeline.CreateInvoice, key); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%s: want nothing stored under the key, got %v", tt.code, err)
 			}
 			tt.restores()

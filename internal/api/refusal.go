@@ -151,7 +151,7 @@ func (r *refusals) mayReport(credentialID string) bool {
 func (a *API) reportRefusal(c store.Credential, reason access.Reason, caller audit.Caller) {
 	scope, now := store.Scope{Environment: c.Environment, TaxpayerID: c.TaxpayerID}, a.now()
 	a.pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error {
-		fresh, err := tx.AuditOnce(audit.WithCaller(ctx, caller), store.Change{
+		fresh, err := tx.AuditOnce(audit.WithCaller(ctx, caller), store.AuditEntry{
 			Scope: scope, Action: "credential.refuse", Object: "credential:" + c.ID,
 			After: map[string]any{"prefix": c.Prefix, "reason": string(reason)},
 		}, now.Add(-reportEvery))

@@ -134,7 +134,7 @@ func TestARefusedMessageOfASourceLeavesATrace(t *testing.T) {
 	opt := liveOptions()
 	opt.inbox = &stubInbox{}
 	eachEngineLogging(t, opt, func(t *testing.T, e *env, log *logBuffer) {
-		source, secret, err := e.sources().Create(t.Context(), e.scope())
+		source, secret, err := e.Sources.Create(t.Context(), e.scope())
 		e.must(err)
 		body, now := inboundBody("E310000000001", "<x/>"), e.clock.now()
 		wrong := func() request { return signedMessage(source.ID, "m", now, body, webhook.NewSecret()) }
@@ -205,7 +205,7 @@ func TestTheUseOfARevokedKeyIsRecordedOnceAnHour(t *testing.T) {
 				}
 				e.clock.advance(10 * time.Minute)
 			}
-			e.pipeline.Journal().Flush(t.Context())
+			e.Pipeline.Journal().Flush(t.Context())
 			var entries []audit.Entry
 			// The journal may be writing an entry that Flush no longer sees.
 			eventually(t, "the use of the hour is recorded", func() bool {

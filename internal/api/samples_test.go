@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/openapi"
 	"github.com/fiscalhub/fiscalhub/openapi/reference"
 )
@@ -34,7 +35,7 @@ func newSampleRun(t *testing.T, e *env, inbox *stubInbox) *sampleRun {
 	var endpoint struct{ Data struct{ ID string } }
 	e.must(json.Unmarshal(a.body, &endpoint))
 	r.endpoint = endpoint.Data.ID
-	source, secret, err := e.sources().Create(t.Context(), e.scope())
+	source, secret, err := e.Sources.Create(t.Context(), e.scope())
 	e.must(err)
 	e.must(os.WriteFile(filepath.Join(r.dir, "response.xml"), []byte("<ACECF/>"), 0o600))
 	r.variables = []string{
@@ -132,12 +133,7 @@ func (r *sampleRun) check() {
 // testSamples runs the programs of one language in a new environment.
 func testSamples(t *testing.T, program string, run func(r *sampleRun)) {
 	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is needed under CI: run scripts/setup", program)
-		}
-		t.Skipf("SKIPPED: %s is not installed: its examples are not run", program)
-	}
+	needtest.Program(t, program)
 	inbox := &stubInbox{}
 	opt := liveOptions()
 	opt.inbox, opt.now = inbox, time.Now

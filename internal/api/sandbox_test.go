@@ -346,7 +346,7 @@ func TestSandboxTakesNoNumbers(t *testing.T) {
 			t.Errorf("%d jobs for one scenario", jobs)
 		}
 		var taken int
-		e.must(db.QueryRowContext(context.WithoutCancel(t.Context()), `SELECT count(*) FROM invoices WHERE encf IS NOT NULL OR track_id IS NOT NULL`).Scan(&taken))
+		e.must(db.QueryRowContext(context.WithoutCancel(t.Context()), `SELECT count(*) FROM documents WHERE encf IS NOT NULL OR track_id IS NOT NULL`).Scan(&taken))
 		if rows := rowCount(t, db, "invoices"); taken != 0 || rows != n+1 {
 			t.Errorf("%d of %d invoices have an e-NCF or a track id", taken, rows)
 		}

@@ -36,15 +36,14 @@ func (e *env) withService(t *testing.T, change func(*api.Options, *http.Server))
 	t.Helper()
 	other := *e
 	other.registry = prometheus.NewRegistry()
-	log := slog.New(slog.NewJSONHandler(e.opt.log, nil))
-	opt := e.apiOptions(log, other.registry)
-	server := api.NewServer(http.NotFoundHandler(), log)
+	opt := e.apiOptions(other.registry)
+	server := api.NewServer(http.NotFoundHandler(), e.log)
 	change(&opt, server)
 	var err error
 	other.capacity = opt.Capacity
 	other.api, err = api.New(opt)
 	e.must(err)
-	server.Handler = api.NewServer(other.api.Handler(other.registry), log).Handler
+	server.Handler = api.NewServer(other.api.Handler(other.registry), e.log).Handler
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	e.must(err)
 	other.base = "http://" + listener.Addr().String()

@@ -78,7 +78,7 @@ func TestTheUseOfASuspendedKeyIsRecorded(t *testing.T) {
 				e.send(request{path: "invoices"})
 			}
 			e.resume(subject)
-			e.pipeline.Journal().Flush(t.Context())
+			e.Pipeline.Journal().Flush(t.Context())
 			all, err := e.store.AuditEntries(t.Context(), store.AuditFilter{Actor: "credential:" + id}, 0, 10)
 			e.must(err)
 			return len(all)

@@ -82,9 +82,9 @@ func (e *env) addData(name string, invoices int) owned {
 		return o
 	}
 	host := name + ".hooks.example"
-	made, err := e.endpoints().Create(e.t.Context(), notify.EndpointSpec{Scope: e.scope(), URL: "https://" + host, Kinds: []string{"*"}}, notify.Intent{})
+	made, err := e.Endpoints.Create(e.t.Context(), notify.EndpointSpec{Scope: e.scope(), URL: "https://" + host, Kinds: []string{"*"}}, notify.Intent{})
 	e.must(err)
-	source, secret, err := e.sources().Create(e.t.Context(), e.scope())
+	source, secret, err := e.Sources.Create(e.t.Context(), e.scope())
 	e.must(err)
 	added := e.addEvent("taxpayer.contingency_started")
 	o.endpoint, o.source, o.before = made.Endpoint.ID, source.ID, made.Endpoint

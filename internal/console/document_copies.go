@@ -154,7 +154,7 @@ func (x *request) issuedAgain(inv store.Invoice) (again []store.Invoice, last st
 		}
 	}
 	for last = inv; refusedStatus(last.Status); {
-		known, err := x.console.store.Answer(x.Context(), inv.Scope, pipeline.CreateInvoice, copyKey(last))
+		known, err := x.console.store.StoredReply(x.Context(), inv.Scope, pipeline.CreateInvoice, copyKey(last))
 		if errors.Is(err, store.ErrNotFound) {
 			return again, last, nil
 		}

@@ -551,7 +551,7 @@ func TestAnOperatorGivesAHeldDocumentANewNumber(t *testing.T) {
 	inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
 	w.drive(0)
 	today := fiscal.DateOf(w.clock.Now()).String()
-	_, err = storetest.OpenSQL(t, address).ExecContext(t.Context(), `UPDATE sequences SET expires = $1, last_number = 100 WHERE ecf_type = '31'`, today)
+	_, err = storetest.OpenSQL(t, address).ExecContext(t.Context(), `UPDATE number_ranges SET expires = $1, last_number = 100 WHERE ecf_type = '31'`, today)
 	w.must(err)
 	w.clock.Advance(24 * time.Hour)
 	w.drive(time.Minute)

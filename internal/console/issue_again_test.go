@@ -47,7 +47,7 @@ func TestWhenASaleMayBeIssuedAgain(t *testing.T) {
 func (w *liveEnv) setStatus(inv store.Invoice, s fiscal.Status) {
 	w.t.Helper()
 	// The store allows no way back from a verdict.
-	_, err := storetest.OpenSQL(w.t, w.address).ExecContext(w.t.Context(), "UPDATE invoices SET status = $1 WHERE id = $2", string(s), inv.ID)
+	_, err := storetest.OpenSQL(w.t, w.address).ExecContext(w.t.Context(), "UPDATE documents SET status = $1 WHERE id = $2", string(s), inv.ID)
 	w.must(err)
 }
 

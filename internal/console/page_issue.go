@@ -317,7 +317,7 @@ func (x *request) refused(f *invoiceForm, c pipeline.Command, err error) (r regi
 		other, err = x.console.store.Invoice(x.Context(), c.Scope, taken.InvoiceID)
 		return registered{conflict: other.DocumentID}, err
 	case errors.Is(err, pipeline.ErrMismatch):
-		known, err := x.console.store.Answer(x.Context(), c.Scope, pipeline.CreateInvoice, c.Key)
+		known, err := x.console.store.StoredReply(x.Context(), c.Scope, pipeline.CreateInvoice, c.Key)
 		if err != nil {
 			return r, err
 		}

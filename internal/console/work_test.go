@@ -31,8 +31,8 @@ func (e *env) addWaiting(taxpayer, externalID, stage string, change ...func(*sto
 	}
 	r := store.Registration{
 		Invoice: inv, Request: []byte(`{}`),
-		Answer: store.Answer{Scope: scope, Operation: "create_invoice", Key: inv.ID, Fingerprint: []byte{1}, RawDigest: []byte{1}, ObjectID: inv.ID, HTTPStatus: 202, CreatedAt: now, Body: []byte(`{}`)},
-		Entry:  store.HistoryEntry{Scope: scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status},
+		Reply: store.StoredReply{Scope: scope, Operation: "create_invoice", Key: inv.ID, Fingerprint: []byte{1}, RawDigest: []byte{1}, ObjectID: inv.ID, HTTPStatus: 202, CreatedAt: now, Body: []byte(`{}`)},
+		Entry: store.HistoryEntry{Scope: scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status},
 	}
 	if stage != "" {
 		r.Job = &store.Job{Scope: scope, DocumentID: inv.DocumentID, Plan: "live", Stage: stage, RunAt: now.Add(time.Minute), CreatedAt: now}

@@ -79,7 +79,7 @@ func (g *Guard) report(ctx context.Context, d Document, numbers store.NumberRang
 	g.mu.Unlock()
 	if fresh {
 		g.log.Error("A number range has ended before its documents were sent. They are held: the authority would reject them. See `fiscalhub work list`, then give each a new number with `fiscalhub work reissue`, or send it with `fiscalhub work resend`.",
-			"taxpayer_id", d.Issued.TaxpayerID, "sequence_id", numbers.ID, "ended", numbers.Expires.String(), "document_id", d.Issued.DocumentID, "encf", d.Issued.ENCF)
+			"taxpayer_id", d.Issued.TaxpayerID, "range_id", numbers.ID, "ended", numbers.Expires.String(), "document_id", d.Issued.DocumentID, "encf", d.Issued.ENCF)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func reissue(ctx context.Context, tx *store.Tx, now time.Time, scope store.Scope
 	if err := tx.Do(ctx, rows); err != nil {
 		return after, err
 	}
-	return after, tx.Audit(ctx, store.Change{
+	return after, tx.Audit(ctx, store.AuditEntry{
 		Scope: scope, Action: "document.reissue", Object: "document:" + documentID,
 		Before: map[string]any{"status": before.Status, "encf": issued.ENCF}, After: map[string]any{"status": after.Status, "encf": nil},
 	})

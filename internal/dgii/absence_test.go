@@ -17,7 +17,7 @@ func lookups(t *testing.T, c *Client) map[string]func() error {
 		"state":        func() error { _, err := c.State(testContext(t), id, query()); return err },
 		"trackids":     func() error { _, err := c.TrackIDs(testContext(t), id, query()); return err },
 		"consultarfce": func() error { _, err := c.SummaryState(testContext(t), id, query()); return err },
-		"directory":    func() error { _, _, err := c.Receiver(testContext(t), id, "101010101"); return err },
+		"directory":    func() error { _, _, err := c.BuyerEndpoint(testContext(t), id, "101010101"); return err },
 	}
 }
 
@@ -105,11 +105,11 @@ func TestADirectoryThatHasAnsweredExists(t *testing.T) {
 		s := newEnv(t, nil)
 		c := s.client(t, func(o *Options) { o.Hosts.Environment = "certecf" })
 		s.respond(first)
-		if _, listed, err := c.Receiver(testContext(t), signer(t), "101010101"); listed || err != nil {
+		if _, listed, err := c.BuyerEndpoint(testContext(t), signer(t), "101010101"); listed || err != nil {
 			t.Fatalf("%v, %v", listed, err)
 		}
 		s.respond(answer(404, htmlPage))
-		_, _, err := c.Receiver(testContext(t), signer(t), "101010101")
+		_, _, err := c.BuyerEndpoint(testContext(t), signer(t), "101010101")
 		wantError(t, err, fiscal.ErrUnavailable)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 const (
 	maxReceiptResponse = 256 << 10
-	// receiverService names all receivers in errors and metrics.
-	receiverService = "peer"
+	// endpointService names all receivers in errors and metrics.
+	endpointService = "peer"
 )
 
 // Deliver sends a document to a buyer's receiver and returns the buyer's
@@ -27,11 +27,11 @@ const (
 //
 // The first call has no token, unless the receiver demanded one earlier. Deliver
 // authenticates to the receiver only when it answers 401.
-func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
+func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.BuyerEndpoint, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
 	if !isFileNamePart(s.RNC) || !isFileNamePart(s.ENCF) || len(s.XML) == 0 {
 		return fiscal.Acknowledgement{}, deliveryError("the document has no valid RNC, e-NCF or content", nil)
 	}
-	client, err := c.newReceiverClient(to.Reception)
+	client, err := c.newEndpointClient(to.Reception)
 	if err != nil {
 		return fiscal.Acknowledgement{}, deliveryError(netguard.ClassRefused, err)
 	}
@@ -76,12 +76,12 @@ func deliveryError(text string, cause error) error {
 	if errors.Is(cause, netguard.ErrAddress) {
 		cause = fmt.Errorf("%w: %w", fiscal.ErrBlocked, cause)
 	}
-	return &callError{kind: fiscal.ErrUnavailable, service: receiverService, text: text, cause: cause}
+	return &callError{kind: fiscal.ErrUnavailable, service: endpointService, text: text, cause: cause}
 }
 
 // readReceipt reads the acknowledgement (ARECF) of a shipment. The HTTP status
 // does not matter: the acknowledgement is signed.
-func (c *Client) readReceipt(res *response, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
+func (c *Client) readReceipt(res *response, to fiscal.BuyerEndpoint, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
 	if res.bodyErr != nil {
 		return fiscal.Acknowledgement{}, res.bodyErr
 	}

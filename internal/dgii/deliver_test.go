@@ -103,7 +103,7 @@ func TestDeliverAcceptsOnlyVerifiedAcknowledgements(t *testing.T) {
 				answer(tt.status, tt.body)(w, r)
 			})
 			c := s.client(t, func(o *Options) { o.Roots = tt.roots })
-			got, err := c.Deliver(testContext(t), signer(t), fiscal.Receiver{RNC: buyer, Reception: s.URL + "/peer/" + buyer + "/"}, ship)
+			got, err := c.Deliver(testContext(t), signer(t), fiscal.BuyerEndpoint{RNC: buyer, Reception: s.URL + "/peer/" + buyer + "/"}, ship)
 			if (err == nil) != tt.ok || posts != 1 {
 				t.Fatalf("%v, %d posts", err, posts)
 			}
@@ -163,7 +163,7 @@ func TestDeliverSendsATokenWhenTheReceiverRequiresOne(t *testing.T) {
 				}
 			})
 			c := s.client(t, func(o *Options) { o.Roots = ca.Pool() })
-			to := fiscal.Receiver{RNC: buyer, Reception: s.URL + "/p", Authentication: s.URL + "/p"}
+			to := fiscal.BuyerEndpoint{RNC: buyer, Reception: s.URL + "/p", Authentication: s.URL + "/p"}
 			id := signer(t)
 			for range 2 {
 				_, err := c.Deliver(testContext(t), id, to, ship)
@@ -192,7 +192,7 @@ func TestDeliverCallsPublicAddressesOnly(t *testing.T) {
 	for _, address := range []string{
 		s.URL, strings.Replace(s.URL, "http", "https", 1), "https://10.0.0.1", "https://localhost", "http://a.example.com", "", "https://127.0.0.1:1",
 	} {
-		_, err := c.Deliver(testContext(t), signer(t), fiscal.Receiver{RNC: buyer, Reception: address}, shipment())
+		_, err := c.Deliver(testContext(t), signer(t), fiscal.BuyerEndpoint{RNC: buyer, Reception: address}, shipment())
 		wantError(t, err, fiscal.ErrUnavailable)
 		if !errors.Is(err, netguard.ErrAddress) {
 			t.Errorf("%q: %v", address, err)
@@ -200,7 +200,7 @@ func TestDeliverCallsPublicAddressesOnly(t *testing.T) {
 	}
 	// A public name that resolves to a private address fails when the client
 	// connects, and the error contains no address.
-	_, err := c.receiverTransport.DialContext(testContext(t), "tcp", "127.0.0.1:443")
+	_, err := c.endpointTransport.DialContext(testContext(t), "tcp", "127.0.0.1:443")
 	if !errors.Is(err, netguard.ErrAddress) || netguard.Class(err) != netguard.ClassRefused {
 		t.Errorf("%v", err)
 	}

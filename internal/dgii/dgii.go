@@ -93,12 +93,12 @@ type Client struct {
 	allowedOrigin string
 	guard         netguard.Guard
 
-	authorityTransport, receiverTransport *http.Transport
+	authorityTransport, endpointTransport *http.Transport
 
 	auth, reception, rfce, result, state, trackIDs, rfceLookup, directory *service
 
 	services   []*service // all of them
-	receivers  *receiverPool
+	endpoints  *endpointPool
 	tokens     *tokenCache
 	refusals   *refusalCache
 	retries    *retryBudget
@@ -146,9 +146,9 @@ func New(o Options) (*Client, error) {
 		retries: newRetryBudget(float64(max(10, o.MaxInFlight))),
 		clock:   newAuthorityClock(newReader(o.Now, o.Monotonic), o.Log, o.Pace), background: newBackground(),
 	}
-	c.receivers = newReceiverPool(maxReceivers, c.newReceiver)
+	c.endpoints = newEndpointPool(maxEndpoints, c.newEndpoint)
 	c.authorityTransport = c.newTransport(o, nil)
-	c.receiverTransport = c.newTransport(o, c.guard.Control)
+	c.endpointTransport = c.newTransport(o, c.guard.Control)
 	c.initServices(o.MaxInFlight)
 	return c, nil
 }
@@ -178,5 +178,5 @@ func (c *Client) Close() {
 	c.background.close()
 	c.tokens.close()
 	c.authorityTransport.CloseIdleConnections()
-	c.receiverTransport.CloseIdleConnections()
+	c.endpointTransport.CloseIdleConnections()
 }

@@ -14,12 +14,12 @@ import (
 // emulatorRNC is the RNC of the authority's emulator in its test environment.
 const emulatorRNC = "131880681"
 
-// Receiver looks a taxpayer up in the authority's directory. It returns false when
+// BuyerEndpoint looks a taxpayer up in the authority's directory. It returns false when
 // the taxpayer receives no electronic documents. It fails with ErrUnavailable, or
 // with ErrAbsent when the environment has no directory. It does not check the
 // addresses: Deliver does.
-func (c *Client) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.Receiver, bool, error) {
-	var found fiscal.Receiver
+func (c *Client) BuyerEndpoint(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.BuyerEndpoint, bool, error) {
+	var found fiscal.BuyerEndpoint
 	var listed bool
 	s := c.directory
 	query := url.Values{"RNC": {rnc}}
@@ -41,7 +41,7 @@ func (c *Client) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) 
 		return nil
 	}}))
 	if err != nil {
-		return fiscal.Receiver{}, false, err
+		return fiscal.BuyerEndpoint{}, false, err
 	}
 	if listed && c.hosts.Environment == "testecf" && digits(rnc) == emulatorRNC {
 		// The directory lists the authority's own authentication service for the
@@ -55,7 +55,7 @@ func (c *Client) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) 
 // readDirectory finds the entry of a taxpayer in a response: an object, a list or
 // nothing. ok is false when the response says nothing about the taxpayer, for
 // example when it has entries of others only.
-func readDirectory(status int, v jsonValue, rnc string) (found fiscal.Receiver, listed, ok bool) {
+func readDirectory(status int, v jsonValue, rnc string) (found fiscal.BuyerEndpoint, listed, ok bool) {
 	if status >= 400 {
 		return found, false, saysNotFound(v)
 	}
@@ -85,18 +85,18 @@ func readDirectory(status int, v jsonValue, rnc string) (found fiscal.Receiver, 
 		base := func(names ...string) string {
 			return strings.TrimRight(clean(e.member(names...).scalar(), netguard.MaxURL+1), "/")
 		}
-		found = fiscal.Receiver{
+		found = fiscal.BuyerEndpoint{
 			RNC:            rnc,
 			Reception:      base("urlrecepcion"),
 			Approval:       base("urlaceptacion", "urlaprobacion", "urlaprobacioncomercial"),
 			Authentication: base("urlopcional", "urlautenticacion"),
 		}
 		if found.Reception == "" {
-			return fiscal.Receiver{}, false, true // an entry without a reception address
+			return fiscal.BuyerEndpoint{}, false, true // an entry without a reception address
 		}
 		return found, true, true
 	}
-	return fiscal.Receiver{}, false, false
+	return fiscal.BuyerEndpoint{}, false, false
 }
 
 // saysNotFound reports whether a response says in words that nothing was found.

@@ -47,7 +47,7 @@ func (e *callError) Is(target error) bool {
 
 func (e *callError) Error() string {
 	s := "dgii: " + e.service + ": " + e.kind.Error()
-	if e.service == receiverService { // the text of the sentinel names the authority
+	if e.service == endpointService { // the text of the sentinel names the authority
 		s = "dgii: the buyer's receiver did not acknowledge the document"
 	}
 	if e.text != "" {

@@ -36,11 +36,11 @@ var (
 type peer struct {
 	client   *Client
 	id       *xmlsig.Identity
-	receiver fiscal.Receiver
+	endpoint fiscal.BuyerEndpoint
 	key      tokenKey
 }
 
-func (c *Client) newPeer(id *xmlsig.Identity, to fiscal.Receiver, taxpayer string) peer {
+func (c *Client) newPeer(id *xmlsig.Identity, to fiscal.BuyerEndpoint, taxpayer string) peer {
 	return peer{c, id, to, tokenKey{fingerprint(id), to.Authentication, to.Reception, to.RNC, taxpayer}}
 }
 
@@ -71,10 +71,10 @@ func (p peer) authenticate(ctx context.Context, refused token) (token, error) {
 			send: func(r request) (*response, error) { return client.send(ctx, r) },
 			onSigned: func() {
 				outcome = PeerNoToken
-				to, leave := c.receivers.join(client.key)
+				to, leave := c.endpoints.join(client.key)
 				defer leave()
 				c.log.Info("A buyer's receiver demanded a token. The service signed its seed for a taxpayer.",
-					"receiver", client.key, "buyer_rnc", p.receiver.RNC, "taxpayer_rnc", p.key.taxpayer, "signer", p.id, "signatures", to.signed.Add(1))
+					"receiver", client.key, "buyer_rnc", p.endpoint.RNC, "taxpayer_rnc", p.key.taxpayer, "signer", p.id, "signatures", to.signed.Add(1))
 			},
 		}
 		tok, res, err := a.authenticate(p.id, c.now)
@@ -90,22 +90,22 @@ func (p peer) authenticate(ctx context.Context, refused token) (token, error) {
 
 // service returns the client of the authentication service. It fails when no seed of
 // it may be signed.
-func (p peer) service() (receiverClient, error) {
+func (p peer) service() (endpointClient, error) {
 	c := p.client
 	switch {
 	case c.noPeerTokens:
-		return receiverClient{}, errPeerTokensOff
-	case p.receiver.Authentication == "":
-		return receiverClient{}, errNoPeerService
+		return endpointClient{}, errPeerTokensOff
+	case p.endpoint.Authentication == "":
+		return endpointClient{}, errNoPeerService
 	}
-	client, err := c.newReceiverClient(p.receiver.Authentication)
+	client, err := c.newEndpointClient(p.endpoint.Authentication)
 	if err != nil {
-		return receiverClient{}, err
+		return endpointClient{}, err
 	}
 	if c.isAuthority(client) {
-		reception, err := c.newReceiverClient(p.receiver.Reception)
+		reception, err := c.newEndpointClient(p.endpoint.Reception)
 		if err != nil || !c.isAuthority(reception) {
-			return receiverClient{}, errAuthorityHost // its token would go to the receiver
+			return endpointClient{}, errAuthorityHost // its token would go to the receiver
 		}
 	}
 	return client, nil
@@ -115,7 +115,7 @@ func (p peer) service() (receiverClient, error) {
 // host that is called, not the address of the directory: one host has many spellings. It
 // is false for the addresses of a simulator, which has the authority and receivers on one
 // host.
-func (c *Client) isAuthority(r receiverClient) bool {
+func (c *Client) isAuthority(r endpointClient) bool {
 	if origin, err := originOf(r.base); err == nil && origin == c.allowedOrigin {
 		return false
 	}

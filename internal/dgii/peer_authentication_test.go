@@ -97,8 +97,8 @@ func newPeerEnv(t *testing.T, demands bool, change ...func(*Options)) *peerEnv {
 	return p
 }
 
-func (p *peerEnv) to() fiscal.Receiver {
-	return fiscal.Receiver{RNC: buyer, Reception: p.env.URL + "/p", Authentication: p.env.URL + "/p"}
+func (p *peerEnv) to() fiscal.BuyerEndpoint {
+	return fiscal.BuyerEndpoint{RNC: buyer, Reception: p.env.URL + "/p", Authentication: p.env.URL + "/p"}
 }
 
 // A receiver that accepts documents without a token gets no signature, whatever it
@@ -160,13 +160,13 @@ func TestTokensOfPeersAreKeptApart(t *testing.T) {
 	other.RNC = "131256499"
 	for _, c := range []struct {
 		name string
-		to   fiscal.Receiver
+		to   fiscal.BuyerEndpoint
 		ship fiscal.Shipment
 	}{
 		{"first", p.to(), shipment()},
 		{"another taxpayer", p.to(), other},
-		{"another reception", fiscal.Receiver{RNC: buyer, Reception: p.env.URL + "/q", Authentication: p.to().Authentication}, shipment()},
-		{"another buyer", fiscal.Receiver{RNC: "101010102", Reception: p.to().Reception, Authentication: p.to().Authentication}, shipment()},
+		{"another reception", fiscal.BuyerEndpoint{RNC: buyer, Reception: p.env.URL + "/q", Authentication: p.to().Authentication}, shipment()},
+		{"another buyer", fiscal.BuyerEndpoint{RNC: "101010102", Reception: p.to().Reception, Authentication: p.to().Authentication}, shipment()},
 	} {
 		before := p.seeds
 		_, _ = p.client.Deliver(testContext(t), p.id, c.to, c.ship) // the acknowledgement is about the first
@@ -200,19 +200,19 @@ func TestAReceiverElsewhereGetsNoTokenOfTheAuthority(t *testing.T) {
 		"":                                               errNoPeerService,
 		"https://ecf.dgii.gov.do.example.com":            nil,
 	} {
-		to := fiscal.Receiver{RNC: buyer, Reception: "https://buyer.example.com", Authentication: auth}
+		to := fiscal.BuyerEndpoint{RNC: buyer, Reception: "https://buyer.example.com", Authentication: auth}
 		if _, err := c.newPeer(signer(t), to, shipment().RNC).service(); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", auth, err, want)
 		}
 	}
 	for _, reception := range []string{"", "https://x@ecf.dgii.gov.do", "://"} {
-		to := fiscal.Receiver{RNC: buyer, Reception: reception, Authentication: "https://ecf.dgii.gov.do"}
+		to := fiscal.BuyerEndpoint{RNC: buyer, Reception: reception, Authentication: "https://ecf.dgii.gov.do"}
 		if _, err := c.newPeer(signer(t), to, shipment().RNC).service(); !errors.Is(err, errAuthorityHost) {
 			t.Errorf("reception %q: %v, want %v", reception, err, errAuthorityHost)
 		}
 	}
 	emulator := "https://ecf.dgii.gov.do/testecf/emisorreceptor"
-	if _, err := c.newPeer(signer(t), fiscal.Receiver{Reception: emulator, Authentication: emulator}, shipment().RNC).service(); err != nil {
+	if _, err := c.newPeer(signer(t), fiscal.BuyerEndpoint{Reception: emulator, Authentication: emulator}, shipment().RNC).service(); err != nil {
 		t.Errorf("the emulator of the authority: %v", err)
 	}
 }

@@ -66,14 +66,14 @@ func TestPageOfTheSimulator(t *testing.T) {
 	t.Parallel()
 	sim, c, id := newSimulator(t, "ecf", newClock())
 	addRule(t, sim, 1, simulator.Directory, simulator.Action{Fault: "F07", Status: 404})
-	_, _, err := c.Receiver(testContext(t), id, "101010101")
+	_, _, err := c.BuyerEndpoint(testContext(t), id, "101010101")
 	wantError(t, err, fiscal.ErrUnavailable)
-	_, listed, err := c.Receiver(testContext(t), id, "101010101")
+	_, listed, err := c.BuyerEndpoint(testContext(t), id, "101010101")
 	if err != nil || listed {
 		t.Errorf("%v, %v", listed, err)
 	}
 	_, c, id = newSimulator(t, "certecf", newClock())
-	_, _, err = c.Receiver(testContext(t), id, "101010101")
+	_, _, err = c.BuyerEndpoint(testContext(t), id, "101010101")
 	wantError(t, err, fiscal.ErrAbsent)
 	_, err = c.TrackIDs(testContext(t), id, query())
 	wantError(t, err, fiscal.ErrAbsent)

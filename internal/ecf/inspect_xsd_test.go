@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -128,17 +129,8 @@ type judge struct {
 
 func newJudge(t *testing.T, kind docKind) *judge {
 	t.Helper()
-	folder := os.Getenv("FISCALHUB_XSD")
-	if folder == "" {
-		t.Log("NO SCHEMA OF THE AUTHORITY WAS ASKED")
-		t.Skip("the authority's schemas are not compared: set FISCALHUB_XSD to the folder of the authority's schemas")
-	}
-	if _, err := exec.LookPath("xmllint"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("xmllint is not installed")
-		}
-		t.Skip("xmllint is not installed")
-	}
+	folder := needtest.Schemas(t)
+	needtest.Program(t, "xmllint")
 	name := map[docKind]string{kind31: "patched/ecf-31.xsd", kind32: "ecf-32.xsd", kindRFCE: "patched/rfce-32.xsd"}[kind]
 	return &judge{schema: filepath.Join(folder, filepath.FromSlash(name)), dir: t.TempDir()}
 }

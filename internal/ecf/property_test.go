@@ -21,6 +21,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
@@ -438,7 +439,7 @@ func TestSchemasAndXmlsecAcceptOurDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("xmlsec1", func(t *testing.T) {
-		xmlsec1 := tool(t, "xmlsec1")
+		xmlsec1 := needtest.Program(t, "xmlsec1")
 		for _, list := range files {
 			out, err := exec.CommandContext(t.Context(), xmlsec1, append([]string{"--verify", "--trusted-pem", roots}, list...)...).CombinedOutput()
 			if good := strings.Count(string(out), "SignedInfo References (ok/all): 1/1"); err != nil || good != len(list) {

@@ -109,7 +109,7 @@ func (j *Jobs) CreateOnce(ctx context.Context, form store.Form, scope store.Scop
 		if err := tx.CreateExport(ctx, e); err != nil {
 			return err
 		}
-		return tx.Audit(ctx, store.Change{Scope: scope, Action: "export.create", Object: "export:" + e.ID, After: map[string]any{
+		return tx.Audit(ctx, store.AuditEntry{Scope: scope, Action: "export.create", Object: "export:" + e.ID, After: map[string]any{
 			"from": from.String(), "to": to.String(), "include": strings.Join(e.Include, ","),
 		}})
 	})
@@ -129,7 +129,7 @@ func (j *Jobs) Delete(ctx context.Context, e store.Export) error {
 		if err := tx.DeleteExport(ctx, e.Scope, e.ID); err != nil {
 			return err
 		}
-		return tx.Audit(ctx, store.Change{Scope: e.Scope, Action: "export.delete", Object: "export:" + e.ID, Before: map[string]any{
+		return tx.Audit(ctx, store.AuditEntry{Scope: e.Scope, Action: "export.delete", Object: "export:" + e.ID, Before: map[string]any{
 			"from": e.From.String(), "to": e.To.String(),
 		}})
 	})

@@ -65,8 +65,8 @@ func (r Releaser) checkStated(ctx context.Context, scope store.Scope) error {
 			last = max(last, s.Last)
 		}
 		if n.Number > last {
-			return lang.Errorf("--sent-up-to: no range of type %s of this taxpayer has the number %d; see `fiscalhub sequence list`",
-				"--sent-up-to: ningún rango del tipo %s de este contribuyente tiene la secuencia %d; vea `fiscalhub sequence list`", n.Type, n.Number)
+			return lang.Errorf("--sent-up-to: no range of type %s of this taxpayer has the number %d; see `fiscalhub range list`",
+				"--sent-up-to: ningún rango del tipo %s de este contribuyente tiene la secuencia %d; vea `fiscalhub range list`", n.Type, n.Number)
 		}
 	}
 	return nil

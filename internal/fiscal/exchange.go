@@ -123,10 +123,10 @@ type Query struct {
 	RNC, ENCF, BuyerRNC, SecurityCode string
 }
 
-// A Receiver holds the base addresses at which a buyer receives electronic
+// A BuyerEndpoint holds the base addresses at which a buyer receives electronic
 // documents, from the authority's directory. The standard paths are appended to
 // them.
-type Receiver struct {
+type BuyerEndpoint struct {
 	RNC                                 string
 	Reception, Approval, Authentication string
 }

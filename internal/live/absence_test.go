@@ -29,7 +29,7 @@ func TestOnePageEndsNoDelivery(t *testing.T) {
 		w.drive(time.Hour)
 		w.wantDelivered("the first question got a page", first)
 
-		w.clock.Advance(2 * receiverTime) // the directory is asked again
+		w.clock.Advance(2 * endpointTime) // the directory is asked again
 		w.rule(4, simulator.Directory, simulator.Action{Fault: "F07", Status: 404})
 		second := w.create(fiscal.FiscalCredit, 1000)
 		w.drive(24 * time.Hour)

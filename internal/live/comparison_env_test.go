@@ -85,7 +85,7 @@ func (c *compareEnv) rows() map[string][]string {
 	c.feed() // gives the events their numbers
 	db := storetest.OpenSQL(c.t, c.address)
 	all := map[string][]string{}
-	for _, table := range []string{"invoices", "issued", "evidence", "attempts", "history", "notices", "jobs", "sequences", "burned", "deliveries", "notified", "contingencies"} {
+	for _, table := range []string{"documents", "issued_documents", "evidence", "attempts", "history", "events", "jobs", "number_ranges", "burned", "webhook_deliveries", "notified", "contingencies"} {
 		rows, err := db.QueryContext(c.t.Context(), `SELECT * FROM `+table)
 		c.must(err)
 		columns, err := rows.Columns()

@@ -251,14 +251,14 @@ func (w watched) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal
 	return call(ctx, w, "SummaryState", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.SummaryState(ctx, id, q) })
 }
 
-func (w watched) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (r fiscal.Receiver, found bool, err error) {
-	r, err = call(ctx, w, "Receiver", func(ctx context.Context) (fiscal.Receiver, error) {
-		r, found, err = w.Client.Receiver(ctx, id, rnc)
+func (w watched) BuyerEndpoint(ctx context.Context, id *xmlsig.Identity, rnc string) (r fiscal.BuyerEndpoint, found bool, err error) {
+	r, err = call(ctx, w, "Receiver", func(ctx context.Context) (fiscal.BuyerEndpoint, error) {
+		r, found, err = w.Client.BuyerEndpoint(ctx, id, rnc)
 		return r, err
 	})
 	return r, found, err
 }
 
-func (w watched) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
+func (w watched) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.BuyerEndpoint, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
 	return call(ctx, w, "Deliver", func(ctx context.Context) (fiscal.Acknowledgement, error) { return w.Client.Deliver(ctx, id, to, s) })
 }

@@ -55,12 +55,12 @@ func (a *patient) SummaryState(ctx context.Context, id *xmlsig.Identity, q fisca
 	return a.Authority.SummaryState(ctx, id, q)
 }
 
-func (a *patient) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.Receiver, bool, error) {
+func (a *patient) BuyerEndpoint(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.BuyerEndpoint, bool, error) {
 	a.note(ctx, "directory")
-	return a.Authority.Receiver(ctx, id, rnc)
+	return a.Authority.BuyerEndpoint(ctx, id, rnc)
 }
 
-func (a *patient) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
+func (a *patient) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.BuyerEndpoint, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
 	a.note(ctx, "delivery")
 	return a.Authority.Deliver(ctx, id, to, s)
 }

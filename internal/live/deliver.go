@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -24,28 +23,28 @@ const deliverFor = 15 * 24 * time.Hour
 // deliver sends an accepted document to the receiver that the directory has for
 // its buyer. Receivers recognise a number that they have, so that a second attempt
 // is safe.
-func (p *Plan) deliver(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+func (p *Plan) deliver(ctx context.Context, w pipeline.Work) (pipeline.Result, error) {
 	if err := p.checkNodeClock(); err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	id, err := p.identity(ctx, w.Job.Scope)
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	buyer := w.Issued.BuyerRNC
-	to, found, err := p.receiver(ctx, id, buyer)
+	to, found, err := p.endpoint(ctx, id, buyer)
 	if err != nil && !p.outSince().IsZero() {
-		return pipeline.Step{}, p.tryLater(0, err) // the directory is a service of the authority
+		return pipeline.Result{}, p.tryLater(0, err) // the directory is a service of the authority
 	}
 	if err != nil {
 		return p.deliverLater(w, directoryError{err})
 	}
 	if !found {
-		return pipeline.Step{}, nil // the buyer has no receiver; the status stays
+		return pipeline.Result{Move: &pipeline.Move{}}, nil // the buyer has no receiver; the status stays
 	}
 	issued, err := p.issued(ctx, w)
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	receipt, err := p.authority.Deliver(ctx, id, to, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.XML})
 	if err != nil {
@@ -55,47 +54,47 @@ func (p *Plan) deliver(ctx context.Context, w pipeline.Work) (pipeline.Step, err
 }
 
 // receipt records the buyer's answer to a delivery.
-func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Acknowledgement) pipeline.Step {
+func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Acknowledgement) pipeline.Result {
 	// "Duplicate" after an earlier attempt means that the earlier one arrived and
 	// its answer was lost.
 	repeated := r.Reason == reply.ReasonDuplicate && w.Job.Attempt > 1
 	if r.Received || repeated {
 		item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, Answered: true, At: p.now()}
-		return finishJob(p.step(w.Evidence, report{issued: issued, findings: []finding{{item, r.XML}}}))
+		return delivered(pipeline.Finding{Item: item, Raw: r.XML})
 	}
 	if r.Reason == reply.ReasonBuyer {
 		p.directory.forget(issued.BuyerRNC)
 	}
 	p.log.Warn("A buyer refused a document. The document stays accepted.", "document_id", issued.DocumentID, "reason", r.Reason)
-	return p.deliveryFailed(issued, w.Evidence, refusal(r.Reason), &r)
+	return p.deliveryFailed(reply.Refusal(r.Reason), &r)
 }
 
 // deliverLater schedules the next attempt, or ends the attempts when the address
 // must not be called or the time is over.
-func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Step, error) {
+func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Result, error) {
 	issued := *w.Issued
 	if errors.Is(cause, fiscal.ErrBlocked) {
 		p.log.Warn("The authority's directory names an address that must not be called. The document is not delivered.",
 			"document_id", issued.DocumentID, "buyer_rnc", issued.BuyerRNC)
 		p.directory.forget(issued.BuyerRNC)
-		return p.deliveryFailed(issued, w.Evidence, "the buyer's address in the authority's directory is not a public one", nil), nil
+		return p.deliveryFailed("the buyer's address in the authority's directory is not a public one", nil), nil
 	}
 	if p.now().Sub(w.Invoice.UpdatedAt) > p.pace.Scale(deliverFor) {
 		p.log.Warn("A buyer could not be reached for 15 days. The document is not delivered.", "document_id", issued.DocumentID)
-		return p.deliveryFailed(issued, w.Evidence, "the buyer could not be reached", nil), nil
+		return p.deliveryFailed("the buyer could not be reached", nil), nil
 	}
-	later := &pipeline.LaterError{After: p.pause(deliverPauses, w.Job.Attempt), Reason: cause.Error()}
+	wait := pipeline.Wait{After: p.pause(deliverPauses, w.Job.Attempt), Reason: cause.Error()}
 	var asked interface{ Wait() time.Duration }
 	var directory directoryError
 	switch { // an attempt counts when the receiver was called
 	case errors.As(cause, &asked):
-		later.After, later.Uncounted = max(asked.Wait(), p.pace.Of(time.Second, 100*time.Millisecond)), true
+		wait.After, wait.Untried = max(asked.Wait(), p.pace.Of(time.Second, 100*time.Millisecond)), true
 	case errors.As(cause, &directory):
-		later.After, later.Uncounted = p.pause(deliverPauses, 1), true
+		wait.After, wait.Untried = p.pause(deliverPauses, 1), true
 	default:
 		p.directory.forget(issued.BuyerRNC)
 	}
-	return pipeline.Step{}, later
+	return pipeline.Result{}, &pipeline.WaitError{Wait: wait}
 }
 
 // A directoryError is the error of a delivery for which the authority's directory gave no
@@ -106,16 +105,15 @@ func (e directoryError) Unwrap() error { return e.error }
 
 // deliveryFailed ends the attempts to deliver: the status stays, and integrators
 // get an event. refused is the buyer's refusal, if there is one.
-func (p *Plan) deliveryFailed(issued store.Issued, known []evidence.Item, reason string, refused *fiscal.Acknowledgement) pipeline.Step {
-	failure := finding{Item: evidence.Item{Kind: evidence.DeliveryFailed, Note: reason, At: p.now()}}
+func (p *Plan) deliveryFailed(reason string, refused *fiscal.Acknowledgement) pipeline.Result {
+	failure := pipeline.Finding{Item: evidence.Item{Kind: evidence.DeliveryFailed, Note: reason, At: p.now()}}
 	if refused != nil {
-		failure.Signer, failure.Answered, failure.raw = refused.Signer, true, refused.XML
+		failure.Signer, failure.Answered, failure.Raw = refused.Signer, true, refused.XML
 	}
-	step := finishJob(p.step(known, report{issued: issued, findings: []finding{failure}}))
-	return adjust(step, func(c *pipeline.Change) {
-		c.Notices = append(c.Notices, pipeline.Notice{Kind: event.DeliveryFailed, Reason: reason})
-	})
+	return delivered(failure)
 }
 
-// refusal explains that a buyer has refused a document.
-func refusal(reason string) string { return "the buyer refused it, reason " + reason }
+// delivered is the result of the last attempt to deliver a document.
+func delivered(f pipeline.Finding) pipeline.Result {
+	return pipeline.Result{Findings: []pipeline.Finding{f}, Stay: &pipeline.Move{}}
+}

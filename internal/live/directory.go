@@ -13,9 +13,9 @@ import (
 // How long an answer of the authority's directory is cached: that a buyer has a
 // receiver, and that it has none.
 const (
-	receiverTime   = 24 * time.Hour
-	noReceiverTime = time.Hour
-	maxReceivers   = 10_000
+	endpointTime   = 24 * time.Hour
+	noEndpointTime = time.Hour
+	maxEndpoints   = 10_000
 )
 
 // The environment has no directory when so many questions in a row, over so long, found
@@ -35,31 +35,31 @@ type directory struct {
 }
 
 type directoryEntry struct {
-	receiver fiscal.Receiver
+	endpoint fiscal.BuyerEndpoint
 	found    bool
 	until    time.Time
 }
 
 func newDirectory() *directory { return &directory{entries: make(map[string]directoryEntry)} }
 
-// receiver returns where a buyer receives documents, if it has a receiver.
-func (p *Plan) receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.Receiver, bool, error) {
+// endpoint returns where a buyer receives documents, if it has a receiver.
+func (p *Plan) endpoint(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.BuyerEndpoint, bool, error) {
 	if entry, ok := p.directory.get(rnc, p.now()); ok {
-		return entry.receiver, entry.found, nil
+		return entry.endpoint, entry.found, nil
 	}
-	receiver, found, err := p.authority.Receiver(ctx, id, rnc)
+	endpoint, found, err := p.authority.BuyerEndpoint(ctx, id, rnc)
 	if p.directory.isAbsent(err, p.now(), p.pace.Scale(noDirectorySpan)) {
 		found, err = false, nil // without a directory no buyer has a receiver
 	}
 	if err != nil {
-		return fiscal.Receiver{}, false, err
+		return fiscal.BuyerEndpoint{}, false, err
 	}
-	life := noReceiverTime
+	life := noEndpointTime
 	if found {
-		life = receiverTime
+		life = endpointTime
 	}
-	p.directory.put(rnc, directoryEntry{receiver, found, p.now().Add(p.pace.Of(life, time.Second))})
-	return receiver, found, nil
+	p.directory.put(rnc, directoryEntry{endpoint, found, p.now().Add(p.pace.Of(life, time.Second))})
+	return endpoint, found, nil
 }
 
 // isAbsent counts the result of a question and reports whether the environment has no
@@ -88,7 +88,7 @@ func (d *directory) get(rnc string, now time.Time) (directoryEntry, bool) {
 func (d *directory) put(rnc string, entry directoryEntry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.entries) >= maxReceivers {
+	if len(d.entries) >= maxEndpoints {
 		clear(d.entries)
 	}
 	d.entries[rnc] = entry

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -55,8 +55,7 @@ type env struct {
 	options Options // of the plan
 	engine  pipeline.Options
 	plan    *Plan
-	inbox   *Inbox
-	buyers  *buyer.Responses
+	inbox   *inbox.Inbox
 	watcher *watch.Watcher
 }
 
@@ -130,7 +129,7 @@ func (w *env) start() {
 		Store: w.options.Store, Env: w.options.Env, Authority: w.client, Now: w.options.Now, Log: w.options.Log,
 	})
 	w.must(err)
-	w.engine.Plan, w.engine.Watcher = w.plan, w.watcher
+	w.engine.Plan = w.plan
 	w.startEngine()
 }
 
@@ -140,13 +139,8 @@ func (w *env) startEngine() {
 	var err error
 	w.Pipeline, err = pipeline.New(w.engine)
 	w.must(err)
-	w.buyers, err = buyer.New(buyer.Options{
-		Store: w.options.Store, Env: w.options.Env, Now: w.options.Now, Log: w.options.Log, Publish: w.Publish,
-	})
-	w.must(err)
-	w.inbox, err = NewInbox(InboxOptions{
-		Store: w.options.Store, Env: w.options.Env, Pipeline: w.Pipeline, Now: w.options.Now, Log: w.options.Log, Roots: w.roots,
-		Responses: w.buyers,
+	w.inbox, err = inbox.New(inbox.Options{
+		Store: w.options.Store, Env: w.options.Env, Now: w.options.Now, Log: w.options.Log, Settler: w.plan, Roots: w.roots, Publish: w.Publish,
 	})
 	w.must(err)
 }

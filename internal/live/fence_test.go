@@ -16,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/database"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -63,10 +64,7 @@ func backup(t *testing.T, address string) string {
 				return full
 			}
 		}
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is needed under CI: run scripts/setup", name)
-		}
-		t.Skipf("SKIPPED: %s is not installed", name)
+		needtest.Missing(t, "postgresql", "there is no "+name)
 		return ""
 	}
 	file, copied := filepath.Join(t.TempDir(), "dump.sql"), storetest.Postgres(t).Empty(t)
@@ -460,7 +458,7 @@ func TestRangesAreFencedBeforeTheTimelineIsRecorded(t *testing.T) {
 	w.recordTimeline("7-00000001")
 	locked, err := storetest.OpenSQL(t, address).BeginTx(t.Context(), nil)
 	w.must(err)
-	_, err = locked.ExecContext(t.Context(), `SELECT 1 FROM sequences FOR UPDATE`)
+	_, err = locked.ExecContext(t.Context(), `SELECT 1 FROM number_ranges FOR UPDATE`)
 	w.must(err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -62,8 +62,7 @@ func newFlowEnv(t *testing.T, engine string) *flowEnv {
 type flowService struct {
 	*env
 	watcher  *watch.Watcher
-	inbox    *Inbox
-	buyers   *buyer.Responses
+	inbox    *inbox.Inbox
 	releaser fence.Releaser
 }
 
@@ -80,9 +79,7 @@ func (e *flowEnv) start(t *testing.T) *flowService {
 	engine.Store = e.counted
 	counted, err := pipeline.New(engine)
 	w.must(err)
-	w.buyers, err = buyer.New(buyer.Options{Store: e.counted, Env: w.options.Env, Now: w.now, Log: e.log, Publish: counted.Publish})
-	w.must(err)
-	w.inbox, err = NewInbox(InboxOptions{Store: e.counted, Env: w.options.Env, Pipeline: counted, Now: w.now, Log: e.log, Roots: w.roots, Responses: w.buyers})
+	w.inbox, err = inbox.New(inbox.Options{Store: e.counted, Env: w.options.Env, Now: w.now, Log: e.log, Settler: w.plan, Roots: w.roots, Publish: counted.Publish})
 	w.must(err)
 	w.watcher, err = watch.New(watch.Options{
 		Store: e.counted, Env: w.options.Env, Authority: authority, Now: w.now, Log: e.log, ApplyParked: w.inbox.ApplyParked,

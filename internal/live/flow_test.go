@@ -12,6 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -205,19 +206,19 @@ func TestInboundMessagesSurviveEveryPoint(t *testing.T) {
 		return round{
 			step: func(w *flowService) (bool, error) {
 				ctx := w.t.Context()
-				for i, in := range []Inbound{{Kind: event.InboundReceipt, XML: receipt}, {Kind: event.InboundCommercial, XML: response}} {
+				for i, in := range []inbox.Message{{Kind: event.InboundReceipt, XML: receipt}, {Kind: event.InboundCommercial, XML: response}} {
 					in.Source, in.ENCF, in.MessageID = source, inv.ENCF, fmt.Sprintf("%s-%d", inv.ID, i)
 					if _, err := w.inbox.Receive(ctx, in); err != nil {
 						return false, err
 					}
 				}
-				if err := w.buyers.Commercial(ctx, again); err != nil { // the buyer also calls us itself
+				if err := w.inbox.Commercial(ctx, again); err != nil { // the buyer also calls us itself
 					return false, err
 				}
 				if err := e.counted.Update(ctx, func(tx *store.Tx) error { return tx.ConfirmBuyerSigner(ctx, signer) }); err != nil {
 					return false, err
 				}
-				_, err := w.buyers.ApplyConfirmed(ctx)
+				_, err := w.inbox.ApplyConfirmed(ctx)
 				return true, err
 			},
 			check: func(w *flowService) { e.wantEffectsOnce(w, inv, events, 1) },
@@ -239,7 +240,7 @@ func TestParkedMessagesSurviveEveryPoint(t *testing.T) {
 		return round{
 			step: func(w *flowService) (bool, error) {
 				if inv.ID == "" {
-					in := Inbound{Source: source, MessageID: encf.String(), Kind: event.InboundReceipt, ENCF: encf.String(), XML: receipt}
+					in := inbox.Message{Source: source, MessageID: encf.String(), Kind: event.InboundReceipt, ENCF: encf.String(), XML: receipt}
 					if _, err := w.inbox.Receive(w.t.Context(), in); err != nil {
 						return false, err
 					}

@@ -14,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -40,7 +41,7 @@ func (w *env) approve(xml []byte) error {
 	w.t.Helper()
 	r, err := reply.ReadResponse(xml, w.roots, w.now())
 	w.must(err)
-	return w.buyers.Commercial(w.t.Context(), r)
+	return w.inbox.Commercial(w.t.Context(), r)
 }
 
 func rejected(reason string) func(*simulator.Push) {
@@ -144,7 +145,7 @@ func TestConcurrentCommercialResponses(t *testing.T) {
 		busy.Go(func() { w.drive(time.Hour) })
 		busy.Wait()
 		w.drive(time.Hour) // now the buyer has acknowledged it, so that the signer is known
-		_, err := w.buyers.ApplyConfirmed(t.Context())
+		_, err := w.inbox.ApplyConfirmed(t.Context())
 		w.must(err)
 		if got := w.read(inv); got.Status != fiscal.Delivered || !slices.Equal(got.Messages, []string{"Aprobación comercial"}) {
 			t.Errorf("%+v", got)
@@ -183,28 +184,28 @@ func TestReceiveInboundMessages(t *testing.T) {
 			return xml
 		}
 		n := 0
-		hear := func(change func(*Inbound)) (Received, error) {
+		hear := func(change func(*inbox.Message)) (inbox.Received, error) {
 			n++
-			in := Inbound{Source: source, MessageID: fmt.Sprint("msg_", n), Kind: event.InboundReceipt, ENCF: inv.ENCF, XML: receipt(reply.Acknowledgement{Received: true})}
+			in := inbox.Message{Source: source, MessageID: fmt.Sprint("msg_", n), Kind: event.InboundReceipt, ENCF: inv.ENCF, XML: receipt(reply.Acknowledgement{Received: true})}
 			change(&in)
 			return w.inbox.Receive(t.Context(), in)
 		}
 		for _, tt := range []struct {
 			name, field string
-			change      func(*Inbound)
+			change      func(*inbox.Message)
 		}{
-			{"another number", "data.encf", func(in *Inbound) { in.ENCF = other.ENCF }},
-			{"an unknown kind", "type", func(in *Inbound) { in.Kind = strings.Repeat("ecf.unheard_of", 1000) }},
-			{"not its kind", "data.xml_base64", func(in *Inbound) { in.Kind = event.InboundCommercial }},
-			{"not allowed", "type", func(in *Inbound) { in.Source.Kinds = []string{event.InboundCommercial} }},
-			{"altered", "data.xml_base64", func(in *Inbound) {
+			{"another number", "data.encf", func(in *inbox.Message) { in.ENCF = other.ENCF }},
+			{"an unknown kind", "type", func(in *inbox.Message) { in.Kind = strings.Repeat("ecf.unheard_of", 1000) }},
+			{"not its kind", "data.xml_base64", func(in *inbox.Message) { in.Kind = event.InboundCommercial }},
+			{"not allowed", "type", func(in *inbox.Message) { in.Source.Kinds = []string{event.InboundCommercial} }},
+			{"altered", "data.xml_base64", func(in *inbox.Message) {
 				in.XML = slices.Concat(in.XML[:len(in.XML)/2], []byte("x"), in.XML[len(in.XML)/2:])
 			}},
-			{"not XML", "data.xml_base64", func(in *Inbound) { in.XML = []byte("received") }},
-			{"another buyer", "data.xml_base64", func(in *Inbound) { in.XML = w.receiptOf(t, inv.ENCF, "131000001") }},
-			{"no XML", "data.xml_base64", func(in *Inbound) { in.XML = nil }},
+			{"not XML", "data.xml_base64", func(in *inbox.Message) { in.XML = []byte("received") }},
+			{"another buyer", "data.xml_base64", func(in *inbox.Message) { in.XML = w.receiptOf(t, inv.ENCF, "131000001") }},
+			{"no XML", "data.xml_base64", func(in *inbox.Message) { in.XML = nil }},
 		} {
-			var invalid *InvalidMessageError
+			var invalid *inbox.InvalidMessageError
 			_, err := hear(tt.change)
 			if !errors.As(err, &invalid) || invalid.Problem.Field != tt.field {
 				t.Errorf("%s: %v, want a problem of %s", tt.name, err, tt.field)
@@ -212,9 +213,9 @@ func TestReceiveInboundMessages(t *testing.T) {
 				t.Errorf("%s: the message repeats a long value: %.80s…", tt.name, invalid)
 			}
 		}
-		for name, change := range map[string]func(*Inbound){
-			"of another taxpayer's": func(in *Inbound) { in.Source = stranger },
-			"of nobody's": func(in *Inbound) {
+		for name, change := range map[string]func(*inbox.Message){
+			"of another taxpayer's": func(in *inbox.Message) { in.Source = stranger },
+			"of nobody's": func(in *inbox.Message) {
 				in.ENCF, in.XML = "E310000009999", receipt(reply.Acknowledgement{ENCF: "E310000009999", Received: true})
 			},
 		} {
@@ -225,17 +226,17 @@ func TestReceiveInboundMessages(t *testing.T) {
 		w.want(inv, "queued submitted accepted")
 
 		// A refusal emits an event and the status stays; a later receipt counts.
-		if _, err := hear(func(in *Inbound) { in.XML = receipt(reply.Acknowledgement{Reason: reply.ReasonBuyer}) }); err != nil {
+		if _, err := hear(func(in *inbox.Message) { in.XML = receipt(reply.Acknowledgement{Reason: reply.ReasonBuyer}) }); err != nil {
 			t.Error(err)
 		}
 		w.want(inv, "queued submitted accepted")
-		first, err := hear(func(in *Inbound) { in.MessageID = "same" })
-		again, errAgain := hear(func(in *Inbound) { in.MessageID = "same" })
+		first, err := hear(func(in *inbox.Message) { in.MessageID = "same" })
+		again, errAgain := hear(func(in *inbox.Message) { in.MessageID = "same" })
 		if err != nil || errAgain != nil || first.Duplicate || !again.Duplicate || first.EventID != again.EventID {
 			t.Errorf("%+v, %v and again %+v, %v", first, err, again, errAgain)
 		}
 		w.want(inv, "queued submitted accepted delivered")
-		if _, err := hear(func(in *Inbound) { in.Kind, in.XML = event.InboundCommercial, w.respond(inv, nil) }); err != nil {
+		if _, err := hear(func(in *inbox.Message) { in.Kind, in.XML = event.InboundCommercial, w.respond(inv, nil) }); err != nil {
 			t.Error(err)
 		}
 		want := "fiscal_document.submitted fiscal_document.accepted fiscal_document.artifacts_ready fiscal_document.delivery_failed fiscal_document.delivered fiscal_document.commercial_response_unconfirmed"
@@ -275,13 +276,13 @@ func TestAParkedMessageOutlivesItsCertificate(t *testing.T) {
 	w.must(err)
 	xml, err := reply.Acknowledge(buyer, reply.Acknowledgement{IssuerRNC: issuerRNC, BuyerRNC: buyerRNC, ENCF: encf.String(), Received: true, At: w.now()})
 	w.must(err)
-	in := Inbound{Source: source, MessageID: "m", Kind: event.InboundReceipt, ENCF: encf.String(), XML: xml}
+	in := inbox.Message{Source: source, MessageID: "m", Kind: event.InboundReceipt, ENCF: encf.String(), XML: xml}
 	if _, err := w.inbox.Receive(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.Advance(20 * 24 * time.Hour)
 	in.MessageID = "late"
-	var invalid *InvalidMessageError
+	var invalid *inbox.InvalidMessageError
 	if _, err := w.inbox.Receive(t.Context(), in); !errors.As(err, &invalid) {
 		t.Errorf("a message of today: %v", err)
 	}

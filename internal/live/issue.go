@@ -25,10 +25,10 @@ const (
 
 // issue takes a number, builds and signs the document, and commits number,
 // ledger and bytes at once, so that a crash leaves no gap.
-func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Result, error) {
 	facts, err := cached(p, p.facts, w.Job.Scope, func() (pipeline.Facts, error) { return pipeline.ReadFacts(ctx, p.store, w.Job.Scope) })
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	var problems fiscal.Problems
 	inv, err := pipeline.ParseRequest(w.Invoice, w.Request)
@@ -36,53 +36,53 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 		return refused(w.Invoice, problems, "the rules of this release refuse the request; no number was taken"), nil
 	}
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	if missing := facts.Missing(inv.Type, p.now()); len(missing) > 0 {
-		return pipeline.Step{}, p.waitForTaxpayer(missing[0].Code + ": " + missing[0].Message.String())
+		return pipeline.Result{}, p.waitForTaxpayer(missing[0].Code + ": " + missing[0].Message.String())
 	}
 	issuer := taxpayer.IssuerOf(facts.Taxpayer)
 	if err := issuer.Check(); err != nil {
 		// The taxpayer's data are no fault of the invoice: it waits.
-		return pipeline.Step{}, p.waitForTaxpayer("taxpayer: " + err.Error())
+		return pipeline.Result{}, p.waitForTaxpayer("taxpayer: " + err.Error())
 	}
 	if err := ecf.Check(issuer, inv); err != nil {
 		if !errors.As(err, &problems) {
-			return pipeline.Step{}, err
+			return pipeline.Result{}, err
 		}
 		return refused(w.Invoice, problems, "the document does not fit the authority's format; no number was taken"), nil
 	}
 	id, err := p.identity(ctx, w.Job.Scope)
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	signedAt, err := p.signingTime(ctx)
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	if err := id.Check(signedAt); err != nil {
-		return pipeline.Step{}, p.waitForTaxpayer(err.Error())
+		return pipeline.Result{}, p.waitForTaxpayer(err.Error())
 	}
 	request := &numberRequest{job: w.Job, invoice: inv, issuer: issuer, identity: id, signedAt: signedAt}
 	if err := p.queue(queueKey{w.Job.Scope, inv.Type}).issue(ctx, request); err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
-	return pipeline.Step{Committed: true, Change: pipeline.Change{Next: stageSubmit}, Issued: &request.issued}, nil
+	return pipeline.Result{Issued: &request.issued, Move: &pipeline.Move{Next: stageSubmit}}, nil
 }
 
-// refused returns the step for an invoice that cannot be issued. It takes no number.
-func refused(inv store.Invoice, problems fiscal.Problems, cause string) pipeline.Step {
+// refused returns the result for an invoice that cannot be issued. It takes no number.
+func refused(inv store.Invoice, problems fiscal.Problems, cause string) pipeline.Result {
 	messages := make([]string, 0, len(problems)+len(inv.Messages))
 	for _, p := range problems {
 		messages = append(messages, p.Field+": "+p.Message.String())
 	}
-	return pipeline.Step{Change: pipeline.Change{
+	return pipeline.Result{Move: &pipeline.Move{
 		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...), Cause: cause,
 	}}
 }
 
 // signingTime returns the instant of signature that a document carries: the earlier
-// of our clock and the authority's, less a margin. It returns a *pipeline.LaterError
+// of our clock and the authority's, less a margin. It returns a *pipeline.WaitError
 // while the clock of this machine cannot be trusted: the authority rejects a document
 // from its future, and the number is spent.
 func (p *Plan) signingTime(ctx context.Context) (time.Time, error) {
@@ -99,7 +99,7 @@ func (p *Plan) signingTime(ctx context.Context) (time.Time, error) {
 		if p.limit.Allow(authorityClock, p.now()) {
 			p.log.Error("The authority's clock and ours differ too much. Nothing is signed until they agree: set the clock of this machine.", "ahead", ahead.String())
 		}
-		return time.Time{}, p.waitForTaxpayer("the authority's clock is " + ahead.String() + " ahead of ours: set the clock of this machine")
+		return time.Time{}, p.waitForAuthorityClock(ahead)
 	}
 	p.limit.End(authorityClock)
 	return p.now().Add(min(ahead, 0) - signingMargin), nil
@@ -119,16 +119,8 @@ func (p *Plan) signUnconfirmed(ctx context.Context, cause error) error {
 		}
 		return nil
 	}
-	pause := p.pace.Of(clockPause, 100*time.Millisecond)
-	var asked interface{ Wait() time.Duration }
-	if errors.As(cause, &asked) {
-		pause = asked.Wait()
-	}
-	return &pipeline.LaterError{After: pause, Reason: "the authority has not confirmed the clock of this machine yet: " + cause.Error()}
+	return p.waitForConfirmedClock(cause)
 }
-
-// clockPause is how soon a document that waits for a confirmed clock tries again.
-const clockPause = 5 * time.Second
 
 // queue returns the numberer of one taxpayer and type.
 func (p *Plan) queue(key queueKey) *numberer {

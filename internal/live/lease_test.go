@@ -129,7 +129,7 @@ func TestAlteredDocumentIsNotSent(t *testing.T) {
 			db := storetest.OpenSQL(t, c.address)
 			for _, statement := range []string{
 				`DROP TRIGGER issued_bytes_stay`,
-				`UPDATE issued SET xml = cast(replace(cast(xml AS text), 'Cosa', 'Casa') AS blob)`,
+				`UPDATE issued_documents SET xml = cast(replace(cast(xml AS text), 'Cosa', 'Casa') AS blob)`,
 			} {
 				if _, err := db.ExecContext(t.Context(), statement); err != nil {
 					t.Fatal(err)

@@ -21,9 +21,9 @@ type edit struct{ file, before, after string }
 func mutations() []mutation {
 	return []mutation{
 		{"the attempt is recorded after it was sent", []edit{
-			{"submit.go", "	if err := w.Hold(ctx, rows); err != nil {\n		return pipeline.Step{}, err\n	}\n", ""},
+			{"submit.go", "	if err := w.Hold(ctx, rows); err != nil {\n		return pipeline.Result{}, err\n	}\n", ""},
 			{"submit.go", "	now := p.now()\n	switch {\n	case err == nil:\n", `	if err := w.Hold(ctx, rows); err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	now := p.now()
 	switch {
@@ -47,10 +47,10 @@ func mutations() []mutation {
 	}
 	err = p.effect("issuing", func() error {
 `},
-			{"../store/issued.go", "takeNumbers(sequence, int64(len(all)))", "statement{`UPDATE sequences SET next_number = next_number WHERE id = $1`, []any{sequence.ID}}"},
+			{"../store/issued.go", "takeNumbers(numbers, int64(len(all)))", "statement{`UPDATE number_ranges SET next_number = next_number WHERE id = $1`, []any{numbers.ID}}"},
 		}},
 		{"a lost lease does not matter", []edit{{"../store/batch.go", "if rows[i] == 0 && w.idle != nil {", "if rows[i] == 0 && w.idle == ErrInvoiceChanged {"}}},
-		{"a late answer is dropped", []edit{{"../pipeline/runner.go", "errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil", "errors.Is(err, store.ErrLeaseLost) && step.CommitLate == nil"}}},
+		{"a late answer is dropped", []edit{{"../pipeline/runner.go", "errors.Is(err, store.ErrLeaseLost) && r.Move == nil", "errors.Is(err, store.ErrLeaseLost) && r.Move != nil"}}},
 		{"look-ups that find nothing end a doubt", []edit{
 			{"../evidence/doubt.go", "	case Operator:\n", "	case Operator, Absent:\n"}, {"../evidence/doubt.go", "	case Absent, Lost,", "	case Lost,"},
 		}},

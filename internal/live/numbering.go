@@ -122,7 +122,7 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberCall) error {
 	}
 	if left := int(min(numbers.Left(), maxBatch)); len(*batch) > left {
 		// The others try again at once and find the next range.
-		combine.SetAll((*batch)[left:], &pipeline.LaterError{Reason: "the number range is exhausted"})
+		combine.SetAll((*batch)[left:], retryNumbering())
 		*batch = (*batch)[:left]
 	}
 	signed, err := p.signAll(*batch, numbers)

@@ -36,8 +36,8 @@ type Authority interface {
 	TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error)
 	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
 	SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
-	Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.Receiver, bool, error)
-	Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error)
+	BuyerEndpoint(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.BuyerEndpoint, bool, error)
+	Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.BuyerEndpoint, s fiscal.Shipment) (fiscal.Acknowledgement, error)
 	// Clock returns how far the authority's clock is ahead of ours.
 	Clock() (ahead time.Duration, known bool)
 	// CheckClock makes sure that Clock is known and confirmed. It fails with
@@ -153,9 +153,8 @@ func New(o Options) (*Plan, error) {
 	}, nil
 }
 
-// The name of the plan and its stages, as they are stored with a job.
+// The stages, as they are stored with a job.
 const (
-	planName       = "live"
 	stageIssue     = "issue"
 	stageSubmit    = "submit"
 	stagePoll      = "poll"
@@ -213,18 +212,18 @@ func (p *Plan) Ready(ctx context.Context, scope store.Scope, t fiscal.Type) (fis
 
 // Start queues an invoice.
 func (*Plan) Start(inv *fiscal.Invoice, _ pipeline.Scenario) pipeline.Start {
-	return pipeline.Start{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "registered", Plan: planName, Stage: stageIssue}
+	return pipeline.Start{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "registered", Plan: pipeline.LivePlan, Stage: stageIssue}
 }
 
 // Notifies reports that every change becomes an event.
 func (*Plan) Notifies() bool { return true }
 
-// Step does the work of one stage.
-func (p *Plan) Step(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+// Do does the work of one stage.
+func (p *Plan) Do(ctx context.Context, w pipeline.Work) (pipeline.Result, error) {
 	if w.Issued != nil && w.Invoice.ENCF == "" && w.Job.Stage != stageSubmit {
 		// An earlier program has sent a document whose number was not shown yet.
 		if err := p.show(ctx, w, *w.Issued); err != nil {
-			return pipeline.Step{}, err
+			return pipeline.Result{}, err
 		}
 	}
 	switch w.Job.Stage {
@@ -239,20 +238,11 @@ func (p *Plan) Step(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 	case stageDeliver:
 		return p.deliver(ctx, w)
 	}
-	return pipeline.Step{}, errors.New("live: no stage " + w.Job.Stage)
-}
-
-// readinessPause is how soon a document that waits for its taxpayer tries again.
-const readinessPause = time.Minute
-
-// waitForTaxpayer is the error of a stage that cannot go on before the taxpayer's
-// data have changed. Nothing was tried, and no attempt counts.
-func (p *Plan) waitForTaxpayer(reason string) error {
-	return &pipeline.LaterError{After: p.pace.Of(readinessPause, time.Second), Reason: reason, Uncounted: true}
+	return pipeline.Result{}, errors.New("live: no stage " + w.Job.Stage)
 }
 
 // identity returns the certificate and key that sign for the taxpayer now. Without
-// one it returns a *pipeline.LaterError: the document waits.
+// one it returns a *pipeline.WaitError: the document waits.
 func (p *Plan) identity(ctx context.Context, scope store.Scope) (*xmlsig.Identity, error) {
 	id, err := cached(p, p.ids, scope, func() (*xmlsig.Identity, error) { return p.identities.Identity(ctx, scope, p.now()) })
 	if err != nil && !errors.Is(err, store.ErrUnavailable) {
@@ -302,7 +292,7 @@ const (
 	unconfirmedClock = "unconfirmed clock"
 )
 
-// checkNodeClock returns a *pipeline.LaterError while the clock of this node differs
+// checkNodeClock returns a *pipeline.WaitError while the clock of this node differs
 // from the database's, which all nodes share: then this node signs and sends nothing.
 func (p *Plan) checkNodeClock() error {
 	skew, known := p.store.ClockSkew()
@@ -313,8 +303,5 @@ func (p *Plan) checkNodeClock() error {
 	if p.limit.Allow(nodeClock, p.now()) {
 		p.log.Error("The clock of this node differs from the database's. This node signs and sends nothing until they agree: set the clock of this machine.", "ahead", skew.String())
 	}
-	return &pipeline.LaterError{
-		After:  p.pace.Of(clockPause, 100*time.Millisecond),
-		Reason: "the clock of this node is " + skew.String() + " ahead of the database's: set the clock of this machine", Uncounted: true,
-	}
+	return p.waitForNodeClock(skew)
 }

@@ -47,7 +47,7 @@ func TestReadyChecksTheTaxpayer(t *testing.T) {
 		if diff := cmp.Diff(want, codes(missing)); diff != "" {
 			t.Errorf("missing (-want +got):\n%s", diff)
 		}
-		if _, err := w.plan.Step(t.Context(), pipeline.Work{}); err == nil {
+		if _, err := w.plan.Do(t.Context(), pipeline.Work{}); err == nil {
 			t.Error("the plan did a stage without a name")
 		}
 	})

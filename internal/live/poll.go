@@ -31,26 +31,26 @@ const (
 )
 
 // poll asks for the verdict of every track id that has none yet.
-func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Result, error) {
 	id, err := p.identity(ctx, w.Job.Scope)
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	if err := p.holdForLookUps(ctx, w); err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	findings, err := p.verdicts(ctx, id, w)
 	pause := p.pause(pollPauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 {
-		return pipeline.Step{}, p.askLater(pause, err)
+		return pipeline.Result{}, p.askLater(pause, err)
 	}
-	return lookUpLater(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
+	return pipeline.Result{Findings: findings, Stay: &pipeline.Move{Wait: &pipeline.Wait{After: pause}}}, nil
 }
 
 // verdicts asks about every track id without a verdict. When all have one and the
 // authority has judged another submission of our number, which may be ours too, verdicts
 // reads the list of track ids.
-func (p *Plan) verdicts(ctx context.Context, id *xmlsig.Identity, w pipeline.Work) ([]finding, error) {
+func (p *Plan) verdicts(ctx context.Context, id *xmlsig.Identity, w pipeline.Work) ([]pipeline.Finding, error) {
 	findings, _, err := p.results(ctx, id, *w.Issued, w.Evidence, listUnread)
 	known := append(slices.Clone(w.Evidence), items(findings)...)
 	if tally := evidence.NewTally(known); err != nil || !tally.MustConfirm() || tally.FoundAcceptance() || len(tally.OpenTracks()) > 0 {
@@ -66,7 +66,7 @@ func (p *Plan) verdicts(ctx context.Context, id *xmlsig.Identity, w pipeline.Wor
 	}
 	// The list may not show a submission of a moment ago. Only a later one, of the stage
 	// that reconciles, excludes that there is another.
-	listed = slices.DeleteFunc(listed, func(f finding) bool { return f.Kind == evidence.NoOther })
+	listed = slices.DeleteFunc(listed, func(f pipeline.Finding) bool { return f.Kind == evidence.NoOther })
 	return append(findings, listed...), err
 }
 
@@ -78,19 +78,6 @@ func (p *Plan) holdForLookUps(ctx context.Context, w pipeline.Work) error {
 		return nil
 	}
 	return w.Hold(ctx, new(store.Batch))
-}
-
-// lookUpLater lets a step that has looked up track ids repeat its stage after a pause,
-// counting its attempts, or go on with the other stage that looks them up.
-func lookUpLater(s pipeline.Step, stage string, pause time.Duration) pipeline.Step {
-	return adjust(s, func(c *pipeline.Change) {
-		switch c.Next {
-		case stage:
-			c.Again, c.After = true, pause
-		case stagePoll, stageReconcile:
-			c.After = max(c.After, lookUpPause)
-		}
-	})
 }
 
 // A list is whether the list of the track ids of a number was read.
@@ -107,7 +94,7 @@ const (
 // first the list of track ids must have been read and all of them judged, or one of them
 // accepted. unknown says that the authority was asked for our security code and does not
 // know it. The error is that of the last question that got no answer.
-func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, l list) (findings []finding, unknown bool, failure error) {
+func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, l list) (findings []pipeline.Finding, unknown bool, failure error) {
 	tally := evidence.NewTally(known)
 	for _, trackID := range tally.OpenTracks() {
 		answer, err := p.result(ctx, id, issued, trackID)
@@ -117,9 +104,9 @@ func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Is
 		}
 		now := p.now()
 		if answer.Verdict == fiscal.VerdictNotFound {
-			findings = append(findings, finding{evidence.Item{Kind: evidence.Absent, TrackID: trackID, At: now}, answer.Raw})
+			findings = append(findings, pipeline.Finding{Item: evidence.Item{Kind: evidence.Absent, TrackID: trackID, At: now}, Raw: answer.Raw})
 			if lost(known, trackID, now, p.pace.Scale(lostSpan)) {
-				findings = append(findings, finding{evidence.Item{Kind: evidence.Lost, TrackID: trackID, At: now}, nil})
+				findings = append(findings, pipeline.Finding{Item: evidence.Item{Kind: evidence.Lost, TrackID: trackID, At: now}})
 			}
 			continue
 		}
@@ -140,8 +127,8 @@ func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Is
 }
 
 // withoutUnconfirmed removes verdicts that are not confirmed, so that they are asked again.
-func withoutUnconfirmed(findings []finding) []finding {
-	return slices.DeleteFunc(findings, func(f finding) bool { return f.Found && f.Kind == evidence.Verdict })
+func withoutUnconfirmed(findings []pipeline.Finding) []pipeline.Finding {
+	return slices.DeleteFunc(findings, func(f pipeline.Finding) bool { return f.Found && f.Kind == evidence.Verdict })
 }
 
 // result asks for the verdict of one track id. An answer about another document is

@@ -32,17 +32,17 @@ const (
 // arrived. It sends the same bytes again only when look-ups have not found the document for
 // long enough, and the authority has rejected none of its submissions. About a document that
 // is rejected it asks everything again: the authority has shown that it may be accepted.
-func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Result, error) {
 	issued, err := p.issued(ctx, w)
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	id, err := p.identity(ctx, w.Job.Scope)
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	if err := p.holdForLookUps(ctx, w); err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	known := w.Evidence
 	if w.Invoice.Status == fiscal.Rejected {
@@ -51,13 +51,13 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	findings, absent, err := p.lookUp(ctx, id, issued, known, w.Job.Attempt)
 	pause := p.pause(reconcilePauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 && !errors.Is(err, fiscal.ErrAbsent) {
-		return pipeline.Step{}, p.askLater(pause, err)
+		return pipeline.Result{}, p.askLater(pause, err)
 	}
 	tally := evidence.NewTally(append(slices.Clone(w.Evidence), items(findings)...))
 	resend := false
 	switch {
 	case absent:
-		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Absent, At: p.now()}})
+		findings = append(findings, pipeline.Finding{Item: evidence.Item{Kind: evidence.Absent, At: p.now()}})
 		resend = p.provenAbsent(w.Evidence, p.now())
 		if !tally.Judged() { // further answers prove the absence
 			pause = min(pause, p.pause(reconcilePauses, 2))
@@ -67,27 +67,23 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 		// after that an operator decides.
 		attempts, err := p.store.Attempts(ctx, w.Job.Scope, w.Job.DocumentID)
 		if err != nil {
-			return pipeline.Step{}, err
+			return pipeline.Result{}, err
 		}
 		attempts = slices.DeleteFunc(attempts, func(a store.Attempt) bool { return a.Class == store.NotReceived })
 		// One page is no proof: an earlier round must have found no look-up, too.
 		resend = tally.NoLookUp() && w.Job.Attempt >= blindRound && len(attempts) < 2 && !tally.Judged() && len(tally.OpenTracks()) == len(tally.LostTracks())
 		if !tally.NoLookUp() {
-			findings = append(findings, finding{Item: evidence.Item{Kind: evidence.NoLookUp, At: p.now()}})
+			findings = append(findings, pipeline.Finding{Item: evidence.Item{Kind: evidence.NoLookUp, At: p.now()}})
 		}
 		if !resend && len(findings) == 0 && w.Invoice.Status != fiscal.Rejected {
-			return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: "no look-up by number exists in this environment"}
+			return pipeline.Result{}, waitWithoutLookUp(pause)
 		}
 	}
-	step := lookUpLater(p.step(w.Evidence, report{issued: issued, findings: findings}), stageReconcile, pause)
-	if !resend {
-		return step, nil
+	stay := &pipeline.Move{Wait: &pipeline.Wait{After: pause}}
+	if resend {
+		stay = &pipeline.Move{Next: stageSubmit, Cause: "the authority does not have the document; the same bytes are sent again"}
 	}
-	return adjust(step, func(c *pipeline.Change) {
-		if c.Next == stageReconcile {
-			c.Next, c.Again, c.After, c.Cause = stageSubmit, false, 0, "the authority does not have the document; the same bytes are sent again"
-		}
-	}), nil
+	return pipeline.Result{Findings: findings, Stay: stay}, nil
 }
 
 // provenAbsent reports whether the same bytes may be sent again: the authority has said
@@ -98,22 +94,24 @@ func (p *Plan) provenAbsent(known []evidence.Item, now time.Time) bool {
 }
 
 // showsSubmission reports whether a finding is about a submission that the authority has.
-func showsSubmission(f finding) bool { return f.Kind != evidence.Absent && f.Kind != evidence.Lost }
+func showsSubmission(f pipeline.Finding) bool {
+	return f.Kind != evidence.Absent && f.Kind != evidence.Lost
+}
 
 // showsAcceptance reports whether a look-up by number shows that our document is accepted.
-func showsAcceptance(f finding) bool {
+func showsAcceptance(f pipeline.Finding) bool {
 	return f.Kind == evidence.State && f.Ours && f.Verdict == fiscal.VerdictAccepted
 }
 
 // showsRejection reports whether a look-up by number shows that our document is rejected.
-func showsRejection(f finding) bool {
+func showsRejection(f pipeline.Finding) bool {
 	return f.Kind == evidence.State && f.Ours && f.Verdict == fiscal.VerdictRejected
 }
 
 // lookUp asks the authority by number what it has of a document. absent says that it has
 // none. In the first rounds it leaves out a rejection that may be the one of another
 // submission that is known already: the authority may not show yet what it accepted.
-func (p *Plan) lookUp(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, round int64) (findings []finding, absent bool, err error) {
+func (p *Plan) lookUp(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, round int64) (findings []pipeline.Finding, absent bool, err error) {
 	ask := p.lookUpECF
 	if issued.Summarized {
 		ask = p.lookUpSummary
@@ -134,7 +132,7 @@ func (p *Plan) lookUp(ctx context.Context, id *xmlsig.Identity, issued store.Iss
 // the number, which does not tell a conditional acceptance from another one, is asked instead
 // only where the authority offers no list. Our document is absent when the list is empty, and
 // when the authority has rejected everything on it and does not know our security code.
-func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, round int64) (findings []finding, absent bool, err error) {
+func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, round int64) (findings []pipeline.Finding, absent bool, err error) {
 	listed, err := p.authority.TrackIDs(ctx, id, query(issued))
 	if err == nil {
 		findings = p.listed(listed, evidence.NewTally(known))
@@ -171,17 +169,17 @@ var errOldList = fmt.Errorf("%w: the list of track ids lacks the accepted submis
 var errOldAnswer = fmt.Errorf("%w: the look-up shows a rejection that is known, and an attempt has no answer yet", fiscal.ErrUnavailable)
 
 // listed returns the findings in a list of all track ids of our number.
-func (p *Plan) listed(answers []fiscal.Answer, t *evidence.Tally) []finding {
-	var findings []finding
+func (p *Plan) listed(answers []fiscal.Answer, t *evidence.Tally) []pipeline.Finding {
+	var findings []pipeline.Finding
 	others := false
 	for _, a := range answers {
 		others = others || !t.Owns(a.TrackID)
 		if !t.Knows(a.TrackID) {
-			findings = append(findings, finding{evidence.Item{Kind: evidence.Track, TrackID: a.TrackID, Found: true, At: p.now()}, a.Raw})
+			findings = append(findings, pipeline.Finding{Item: evidence.Item{Kind: evidence.Track, TrackID: a.TrackID, Found: true, At: p.now()}, Raw: a.Raw})
 		}
 	}
 	if len(answers) > 0 && !others {
-		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.NoOther, At: p.now()}})
+		findings = append(findings, pipeline.Finding{Item: evidence.Item{Kind: evidence.NoOther, At: p.now()}})
 	}
 	return findings
 }
@@ -189,7 +187,7 @@ func (p *Plan) listed(answers []fiscal.Answer, t *evidence.Tally) []finding {
 // confirm asks whose document holds our number: first with our security code, which
 // only our document answers to, then without it, which shows the code of whichever
 // document the authority has. It returns no finding when the authority has none yet.
-func (p *Plan) confirm(ctx context.Context, id *xmlsig.Identity, issued store.Issued, t *evidence.Tally) (_ []finding, err error) {
+func (p *Plan) confirm(ctx context.Context, id *xmlsig.Identity, issued store.Issued, t *evidence.Tally) (_ []pipeline.Finding, err error) {
 	if issued.XML == nil {
 		if issued, err = p.store.IssuedDocument(ctx, issued.Scope, issued.DocumentID); err != nil {
 			return nil, err
@@ -200,7 +198,7 @@ func (p *Plan) confirm(ctx context.Context, id *xmlsig.Identity, issued store.Is
 		return nil, err
 	}
 	if found {
-		return []finding{ours}, nil
+		return []pipeline.Finding{ours}, nil
 	}
 	if !t.Judged() {
 		return nil, nil
@@ -209,13 +207,13 @@ func (p *Plan) confirm(ctx context.Context, id *xmlsig.Identity, issued store.Is
 	if err != nil || !found { // it may not have been reported yet
 		return nil, err
 	}
-	return []finding{theirs}, nil
+	return []pipeline.Finding{theirs}, nil
 }
 
 // lookUpSummary asks for the summary by number and code, and for the state of the
 // number when there is no such service or when the summary is not shown as accepted:
 // nothing may be accepted under the number then.
-func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, _ int64) ([]finding, bool, error) {
+func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, _ int64) ([]pipeline.Finding, bool, error) {
 	state, found, err := p.state(ctx, id, query(issued), issued, p.authority.SummaryState)
 	if err != nil {
 		var errState error
@@ -223,7 +221,7 @@ func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued st
 			return nil, false, fiscal.LookupError(err, errState)
 		}
 	}
-	var findings []finding
+	var findings []pipeline.Finding
 	if found {
 		if findings = append(findings, state); state.Verdict != fiscal.VerdictRejected {
 			return findings, false, nil
@@ -235,14 +233,14 @@ func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued st
 	case err == nil && held && theirs.Foreign:
 		return append(findings, theirs), false, nil
 	case err == nil && held && theirs.Verdict.Accepted():
-		return []finding{theirs}, false, nil
+		return []pipeline.Finding{theirs}, false, nil
 	case err != nil && !errors.Is(err, fiscal.ErrAbsent) && tally.Judged():
 		return nil, false, err
 	}
 	return findings, !found, nil
 }
 
-func items(findings []finding) []evidence.Item {
+func items(findings []pipeline.Finding) []evidence.Item {
 	all := make([]evidence.Item, len(findings))
 	for i, f := range findings {
 		all[i] = f.Item
@@ -258,20 +256,20 @@ type stateCall func(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.Ans
 
 // state asks what the authority holds under our number and compares it with what
 // we have signed.
-func (p *Plan) state(ctx context.Context, id *xmlsig.Identity, q fiscal.Query, issued store.Issued, ask stateCall) (finding, bool, error) {
+func (p *Plan) state(ctx context.Context, id *xmlsig.Identity, q fiscal.Query, issued store.Issued, ask stateCall) (pipeline.Finding, bool, error) {
 	answer, err := ask(ctx, id, q)
 	if err != nil {
-		return finding{}, false, err
+		return pipeline.Finding{}, false, err
 	}
 	if answer.Verdict == fiscal.VerdictNotFound {
-		return finding{}, false, nil
+		return pipeline.Finding{}, false, nil
 	}
 	item := evidence.Item{
 		Kind: evidence.State, Verdict: answer.Verdict, Messages: answer.Messages,
 		SequenceFree: answer.SequenceStated && !answer.SequenceUsed, At: p.now(),
 	}
 	item.Ours, item.Foreign = compare(issued, q, answer)
-	return finding{item, answer.Raw}, true, nil
+	return pipeline.Finding{Item: item, Raw: answer.Raw}, true, nil
 }
 
 // compare reports whether the authority's answer is about what we have signed, or

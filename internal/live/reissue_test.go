@@ -37,7 +37,7 @@ func newYearEnv(t *testing.T, address string) yearEnv {
 	w.options.Log = slog.New(slog.NewTextHandler(w.logged, nil))
 	w.start()
 	w.clock.Set(time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC))
-	_, err := storetest.OpenSQL(t, address).ExecContext(t.Context(), `UPDATE sequences SET expires = '2026-12-31', last_number = 100 WHERE ecf_type = '31'`)
+	_, err := storetest.OpenSQL(t, address).ExecContext(t.Context(), `UPDATE number_ranges SET expires = '2026-12-31', last_number = 100 WHERE ecf_type = '31'`)
 	w.must(err)
 	w.must(w.sim.UpdateTaxpayer(issuerRNC, func(t *simulator.Taxpayer) error {
 		t.Ranges = []simulator.Range{

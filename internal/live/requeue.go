@@ -32,24 +32,23 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 		return store.Invoice{}, err
 	}
 	return r.change(ctx, "document.resend", scope, documentID, note, func(tx *store.Tx) (after store.Invoice, err error) {
-		_, known, err := readDocument(ctx, tx, issued)
+		now := r.now()
+		sent := evidence.Item{Kind: evidence.Note, ENCF: issued.ENCF, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}
+		t, err := pipeline.TakeOver(ctx, tx, issued, now, pipeline.Finding{Item: sent})
 		if err != nil {
 			return after, err
 		}
-		now := r.now()
-		sent := evidence.Item{Kind: evidence.Note, ENCF: issued.ENCF, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}
-		learnt := report{issued: issued, findings: []finding{{Item: sent}}}
-		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
-			err := MayResend(before.Status, known)
-			if before.Status == fiscal.Queued {
-				_, err = decision.Ended(ctx, tx, before, issued, now)
-			}
-			if err != nil {
-				return err
-			}
-			c.Next, c.After, c.Cause = stageSubmit, 0, "an operator sends it again: "+note
-			return nil
-		})
+		if t.Invoice.Status == fiscal.Queued {
+			_, err = decision.Ended(ctx, tx, t.Invoice, issued, now)
+		} else {
+			err = MayResend(t.Invoice.Status, t.Known)
+		}
+		if err != nil {
+			return after, err
+		}
+		move := r.Settle(t.Document)
+		move.Next, move.After, move.Cause = stageSubmit, 0, "an operator sends it again: "+note
+		after, _, err = t.Commit(ctx, tx, move)
 		return after, err
 	})
 }
@@ -85,7 +84,7 @@ func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, r
 	now := r.now()
 	return r.change(ctx, "document.requeue", scope, documentID, note, func(tx *store.Tx) (after store.Invoice, err error) {
 		job := store.Job{
-			Scope: scope, DocumentID: documentID, Plan: planName, Stage: stageIssue, RunAt: now,
+			Scope: scope, DocumentID: documentID, Plan: pipeline.LivePlan, Stage: stageIssue, RunAt: now,
 			Lease: store.NewID(), LeaseUntil: now, CreatedAt: now,
 		}
 		// First the job: no worker numbers the document from here on, and what one has
@@ -101,14 +100,16 @@ func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, r
 			return after, err
 		}
 		requeued := evidence.Item{Kind: evidence.Note, Note: "requeued: " + note, By: audit.CallerOf(ctx).Actor, At: now}
-		learnt := report{issued: issued, findings: []finding{{Item: requeued}}}
-		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
-			if before.Status.Final() && c.Next == "" {
-				return errFinal(before.Status)
-			}
-			c.After = 0
-			return nil
-		})
+		t, err := pipeline.TakeOver(ctx, tx, issued, now, pipeline.Finding{Item: requeued})
+		if err != nil {
+			return after, err
+		}
+		move := r.Settle(t.Document)
+		if t.Invoice.Status.Final() && move.Next == "" {
+			return after, errFinal(t.Invoice.Status)
+		}
+		move.After = 0
+		after, _, err = t.Commit(ctx, tx, move)
 		return after, err
 	})
 }
@@ -133,7 +134,7 @@ func (r *Resolver) requeueUnnumbered(ctx context.Context, tx *store.Tx, job stor
 // has shown it as accepted. It does nothing about a document that is not rejected any more.
 func AskAgain(ctx context.Context, tx *store.Tx, scope store.Scope, documentID string, now time.Time) error {
 	job := store.Job{
-		Scope: scope, DocumentID: documentID, Plan: planName, Stage: stageReconcile, RunAt: now,
+		Scope: scope, DocumentID: documentID, Plan: pipeline.LivePlan, Stage: stageReconcile, RunAt: now,
 		Lease: store.NewID(), LeaseUntil: now, CreatedAt: now,
 	}
 	inv, err := tx.InvoiceOfDocument(ctx, scope, documentID)

@@ -62,16 +62,18 @@ func (r *Resolver) Resolve(ctx context.Context, scope store.Scope, d Decision) (
 	}
 	item.By = audit.CallerOf(ctx).Actor
 	return r.change(ctx, "document.resolve", scope, d.DocumentID, item.Note, func(tx *store.Tx) (after store.Invoice, err error) {
-		learnt := report{issued: issued, findings: []finding{{Item: item}}}
-		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
-			if err := MayDecide(before.Status, d.Verdict); err != nil {
-				return err
-			}
-			if d.Verdict == fiscal.VerdictRejected && c.Status != fiscal.Rejected {
-				return lang.Errorf("%s: the authority has accepted the document; see its evidence", "%s: la DGII aceptó el documento; vea su evidencia", ErrUndecidable)
-			}
-			return nil
-		})
+		t, err := pipeline.TakeOver(ctx, tx, issued, r.now(), pipeline.Finding{Item: item})
+		if err == nil {
+			err = MayDecide(t.Invoice.Status, d.Verdict)
+		}
+		if err != nil {
+			return after, err
+		}
+		move := r.Settle(t.Document)
+		if d.Verdict == fiscal.VerdictRejected && move.Status != fiscal.Rejected {
+			return after, lang.Errorf("%s: the authority has accepted the document; see its evidence", "%s: la DGII aceptó el documento; vea su evidencia", ErrUndecidable)
+		}
+		after, _, err = t.Commit(ctx, tx, move)
 		return after, err
 	})
 }
@@ -92,7 +94,7 @@ func (r *Resolver) change(ctx context.Context, action string, scope store.Scope,
 			if after, err = fn(tx); err != nil {
 				return err
 			}
-			return tx.Audit(ctx, store.Change{
+			return tx.Audit(ctx, store.AuditEntry{
 				Scope: scope, Action: action, Object: "document:" + documentID,
 				Before: map[string]any{"status": before.Status}, After: map[string]any{"status": after.Status},
 			})

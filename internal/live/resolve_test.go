@@ -13,6 +13,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -180,7 +181,7 @@ func TestResolveCannotContradictTheAuthority(t *testing.T) {
 		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
 		inv := w.create(fiscal.FiscalCredit, 1000)
 		w.drive(0)
-		late, err := finding{Item: evidence.Item{Kind: evidence.Verdict, TrackID: "T", Verdict: fiscal.VerdictAccepted, At: w.now()}}.row(w.scope, inv.DocumentID)
+		late, err := pipeline.Finding{Item: evidence.Item{Kind: evidence.Verdict, TrackID: "T", Verdict: fiscal.VerdictAccepted, At: w.now()}}.Row(w.scope, inv.DocumentID)
 		w.must(err)
 		w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
 			return tx.Do(t.Context(), new(store.Batch).AddEvidence(late))

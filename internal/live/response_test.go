@@ -16,6 +16,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -65,7 +67,7 @@ func (w *env) confirm(signer string) {
 	w.must(w.store().Update(w.t.Context(), func(tx *store.Tx) error {
 		return tx.ConfirmBuyerSigner(w.t.Context(), store.BuyerSigner{Scope: w.scope, BuyerRNC: buyerRNC, Signer: signer, CreatedAt: w.now()})
 	}))
-	_, err := w.buyers.ApplyConfirmed(w.t.Context())
+	_, err := w.inbox.ApplyConfirmed(w.t.Context())
 	w.must(err)
 }
 
@@ -105,7 +107,7 @@ func TestSignersWhoAreKnownToActForTheBuyer(t *testing.T) {
 		w.wantResponses(named, "response accepted "+buyerRNC)
 
 		source := store.Source{Scope: w.scope, ID: store.NewID(), Kinds: []string{event.InboundReceipt}}
-		_, err := w.inbox.Receive(t.Context(), Inbound{
+		_, err := w.inbox.Receive(t.Context(), inbox.Message{
 			Source: source, MessageID: "m1", Kind: event.InboundReceipt, ENCF: w.read(relayed).ENCF, XML: w.receiptOf(t, w.read(relayed).ENCF, buyerRNC),
 		})
 		w.must(err)
@@ -136,8 +138,8 @@ func TestAStoredResponseOfAStrangerDoesNotStand(t *testing.T) {
 		w := newEnv(t, address, envOptions{receiver: true})
 		inv := w.create(fiscal.FiscalCredit, 1000)
 		w.drive(time.Hour)
-		old := finding{Item: evidence.Item{Kind: evidence.Commercial, Verdict: fiscal.VerdictRejected, Signer: stranger, At: w.now()}}
-		row, err := old.row(w.scope, inv.DocumentID)
+		old := pipeline.Finding{Item: evidence.Item{Kind: evidence.Commercial, Verdict: fiscal.VerdictRejected, Signer: stranger, At: w.now()}}
+		row, err := old.Row(w.scope, inv.DocumentID)
 		w.must(err)
 		w.must(w.store().Commit(t.Context(), new(store.Batch).AddEvidence(row)))
 		w.must(w.approve(w.respond(inv, nil)))

@@ -22,16 +22,16 @@ const (
 
 // submit sends the stored bytes and shows the number of the document. A document that has
 // to wait shows its number meanwhile: it can be printed during a contingency.
-func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Result, error) {
 	issued, err := p.issued(ctx, w)
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
-	step, err := p.send(ctx, w, issued)
+	result, err := p.send(ctx, w, issued)
 	if err != nil && w.Invoice.ENCF == "" && !errors.Is(err, store.ErrLeaseLost) {
 		err = errors.Join(err, p.show(ctx, w, issued))
 	}
-	return step, err
+	return result, err
 }
 
 // show makes the number of a document visible. The witness knows it before.
@@ -44,16 +44,16 @@ func (p *Plan) show(ctx context.Context, w pipeline.Work, issued store.Issued) e
 
 // send sends the stored bytes. The attempt is committed before the first byte
 // leaves, so that it is known whatever happens next.
-func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (pipeline.Step, error) {
+func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (pipeline.Result, error) {
 	var attempts []store.Attempt
 	var err error
 	if !w.Fresh {
 		// After a failover the database may have lost an attempt.
 		if _, err := p.fence.CheckHistory(ctx); err != nil {
-			return pipeline.Step{}, err
+			return pipeline.Result{}, err
 		}
 		if attempts, err = p.store.Attempts(ctx, w.Job.Scope, w.Job.DocumentID); err != nil {
-			return pipeline.Step{}, err
+			return pipeline.Result{}, err
 		}
 	}
 	for _, a := range attempts {
@@ -63,50 +63,50 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 			}
 			if w.Invoice.ENCF == "" { // the database has lost that the number was shown, or it was not
 				if err := p.show(ctx, w, issued); err != nil {
-					return pipeline.Step{}, err
+					return pipeline.Result{}, err
 				}
 			}
-			return p.inconclusive(issued, w, a, p.now()), nil
+			return inconclusive(a, p.now()), nil
 		}
 	}
 	if reason := alteredBytes(issued, attempts); reason != "" {
 		if p.limit.Allow("altered "+issued.DocumentID, p.now()) {
 			p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason)
 		}
-		return pipeline.Step{}, &pipeline.LaterError{After: p.pace.Of(sendMax, time.Second), Reason: reason, Held: true}
+		return pipeline.Result{}, p.holdAltered(reason)
 	}
 	if err := p.holdEnded(ctx, w, issued, attempts); err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	if err := p.checkNodeClock(); err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	id, err := p.identity(ctx, w.Job.Scope)
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	turn, err := p.takeTurn(ctx, w, issued)
 	if err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	defer turn.leave()
 	// The clock comes before the reservation: a question about the time needs a slot of
 	// the authority's host too, and the reservations could have taken all of them.
 	if err := p.authority.CheckClock(ctx); err != nil && !p.authority.ClockConfirmed() {
-		return pipeline.Step{}, p.tryLater(p.sendPause(w.Job.Attempt, err), err)
+		return pipeline.Result{}, p.tryLater(p.sendPause(w.Job.Attempt, err), err)
 	}
 	// The reservation comes before the attempt: waiting for it is no attempt, and no row
 	// says that something was sent while the circuit is open.
 	post, release, err := p.authority.Reserve(ctx, id, issued.RNC, issued.Summarized)
 	if err != nil {
-		return pipeline.Step{}, p.tryLater(p.sendPause(w.Job.Attempt, err), err)
+		return pipeline.Result{}, p.tryLater(p.sendPause(w.Job.Attempt, err), err)
 	}
 	defer release()
 	if err := p.checkSignedAt(issued); err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	if err := p.holdEnded(ctx, w, issued, attempts); err != nil { // the waits were long enough for a new day
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	turn.begin()
 	attempt := store.Attempt{
@@ -116,14 +116,14 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 	// The witness comes before the attempt: if it cannot be written, nothing was
 	// sent and no row says that something was.
 	if err := p.effect("witnessing", func() error { return p.fence.BeforeSend(ctx, issued) }); err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	rows := new(store.Batch).OpenAttempt(attempt)
 	if w.Invoice.ENCF == "" {
 		rows.ShowNumber(issued)
 	}
 	if err := w.Hold(ctx, rows); err != nil {
-		return pipeline.Step{}, err
+		return pipeline.Result{}, err
 	}
 	turn.leave()
 	// The client bounds each exchange. A bound of our own would also cover the wait for a
@@ -134,35 +134,35 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 	case err == nil:
 		found := conclusion(answer, now)
 		found.Attempt = attempt.Number // it has its answer, also for a worker that took it for one without
-		return p.step(w.Evidence, report{issued, closed(attempt, store.Conclusive, now), []finding{found}}), nil
+		return pipeline.Result{Findings: []pipeline.Finding{found}, Attempt: closed(attempt, store.Conclusive, now)}, nil
 	case errors.Is(err, fiscal.ErrNotReceived), errors.Is(err, fiscal.ErrNotDelegated):
 		attempt.Detail = err.Error()
 		return p.notReceived(w, closed(attempt, store.NotReceived, now), err), nil
 	}
 	attempt.Detail = err.Error()
-	return p.inconclusive(issued, w, attempt, now), nil
+	return inconclusive(attempt, now), nil
 }
 
-// checkSignedAt returns a *pipeline.LaterError while a document is from the authority's
+// checkSignedAt returns a *pipeline.WaitError while a document is from the authority's
 // future: the authority rejects it, and the number is spent. A document that was signed
 // with a clock that the authority had not confirmed can be one. It calls nothing: the
 // caller holds a slot of the authority's host.
 func (p *Plan) checkSignedAt(issued store.Issued) error {
 	if !p.authority.ClockConfirmed() {
-		return &pipeline.LaterError{After: p.pace.Of(sendBase, 0), Reason: "the clock of this machine was set, and the authority has not confirmed it yet"}
+		return p.waitForSetClock()
 	}
 	ahead, _ := p.authority.Clock()
 	wait := issued.SignedAt.Add(clockError).Sub(p.now().Add(ahead))
 	if wait <= 0 {
 		return nil
 	}
-	return &pipeline.LaterError{After: wait, Reason: "by the authority's clock the document is signed in the future: it is sent in " + wait.String(), Aside: true}
+	return waitForSigningTime(wait)
 }
 
 // inconclusive records an attempt that may have arrived.
-func (p *Plan) inconclusive(issued store.Issued, w pipeline.Work, a store.Attempt, at time.Time) pipeline.Step {
+func inconclusive(a store.Attempt, at time.Time) pipeline.Result {
 	item := evidence.Item{Kind: evidence.Inconclusive, Attempt: a.Number, At: at}
-	return p.step(w.Evidence, report{issued, closed(a, store.Inconclusive, at), []finding{{Item: item}}})
+	return pipeline.Result{Findings: []pipeline.Finding{{Item: item}}, Attempt: closed(a, store.Inconclusive, at)}
 }
 
 // issued returns the signed document with its bytes.
@@ -196,25 +196,20 @@ func closed(a store.Attempt, class store.Class, at time.Time) *store.Attempt {
 
 // conclusion is the finding in an answer to a submission or to a question by track
 // id.
-func conclusion(a fiscal.Answer, at time.Time) finding {
+func conclusion(a fiscal.Answer, at time.Time) pipeline.Finding {
 	item := evidence.Item{Kind: evidence.Track, TrackID: a.TrackID, At: at}
 	if a.Known {
 		item.Kind, item.Verdict, item.Messages = evidence.Verdict, a.Verdict, a.Messages
 		item.SequenceFree = a.SequenceStated && !a.SequenceUsed
 	}
-	return finding{item, a.Raw}
+	return pipeline.Finding{Item: item, Raw: a.Raw}
 }
 
 // notReceived keeps the document where it is, to be sent again: nothing of it can
 // have arrived. It is suspended when the authority is out of reach.
-func (p *Plan) notReceived(w pipeline.Work, attempt *store.Attempt, cause error) pipeline.Step {
-	pause, outSince := p.sendPause(w.Job.Attempt, cause), p.outSince()
-	return pipeline.Step{
-		Decide: func(rows *store.Batch, _ store.Invoice) (pipeline.Change, error) {
-			rows.CloseAttempt(*attempt)
-			return pipeline.Change{Next: stageSubmit, Again: true, After: pause, OutSince: outSince, Cause: attempt.Detail}, nil
-		},
-	}
+func (p *Plan) notReceived(w pipeline.Work, attempt *store.Attempt, cause error) pipeline.Result {
+	wait := p.waitForAuthority(p.sendPause(w.Job.Attempt, cause), 0, attempt.Detail)
+	return pipeline.Result{Attempt: attempt, Move: &pipeline.Move{Wait: &wait}}
 }
 
 // sendPause returns the wait before a document is sent again that did not arrive. A

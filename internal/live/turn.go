@@ -107,7 +107,7 @@ func (t *turn) first(ctx context.Context) error {
 	}
 }
 
-// takeTurn waits until a document may begin its attempt. It returns a *pipeline.LaterError
+// takeTurn waits until a document may begin its attempt. It returns a *pipeline.WaitError
 // when documents with lower numbers wait that no worker has: they go first. The caller
 // must leave the line.
 func (p *Plan) takeTurn(ctx context.Context, w pipeline.Work, issued store.Issued) (_ *turn, err error) {
@@ -171,10 +171,8 @@ func (p *Plan) takeTurn(ctx context.Context, w pipeline.Work, issued store.Issue
 // letFirst returns the error of a document that waits until the first of others with lower
 // numbers was sent. Suspended ones are moved to the front.
 func (p *Plan) letFirst(ctx context.Context, scope store.Scope, lower []store.ToSend, first store.ToSend, now time.Time) error {
-	later := &pipeline.LaterError{After: turnPause, Reason: "documents with lower numbers are sent first", Uncounted: true}
 	if !first.Suspended {
-		later.After = max(later.After, first.Wait(now))
-		return later
+		return waitForTurn(pipeline.WaitTime, max(turnPause, first.Wait(now)))
 	}
 	var ids []string
 	for _, one := range lower {
@@ -185,6 +183,5 @@ func (p *Plan) letFirst(ctx context.Context, scope store.Scope, lower []store.To
 	if err := p.effect("letting lower numbers go first", func() error { return p.store.LetGoFirst(ctx, scope, ids, now) }); err != nil {
 		return err
 	}
-	later.Behind = true
-	return later
+	return waitForTurn(pipeline.WaitTurn, 0)
 }

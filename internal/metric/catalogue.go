@@ -68,7 +68,7 @@ func documents() []Definition {
 	return []Definition{
 		{Group: Documents, Name: Jobs, Type: Gauge, Labels: []Label{stage, state},
 			Help: "Documents that wait for their next stage, that a worker is processing, that wait until the tax authority answers, or that are held until a person decides. Counts at most 10,000 of each queue and state.",
-			Bad:  "`waiting` grows for minutes: the workers are slower than the creations. Look at `fiscalhub_stage_seconds` and `fiscalhub_commit_seconds` for what is slow. `suspended` is normal during an outage of the authority. `held` above 0: a number range has ended before its documents were sent, see [Numbers whose range has ended](operations.md#numbers-whose-range-has-ended)."},
+			Bad:  "`waiting` grows for minutes: the workers are slower than the creations. Look at `fiscalhub_stage_seconds` and `fiscalhub_commit_seconds` for what is slow. `suspended` is normal during an outage of the authority. `held` above 0: a number range has ended before its documents were sent, see [Numbers whose range has ended](operations/waiting.md#numbers-whose-range-has-ended)."},
 		{Group: Documents, Name: JobAge, Type: Gauge, Labels: []Label{stage, state},
 			Help: "Time since the oldest document of the stage was created.",
 			Bad:  "Above 900 in `submit`, `poll` or `reconcile`: a document has no verdict for long. `fiscalhub work list` shows which, and `fiscalhub work show ID` why."},
@@ -85,7 +85,7 @@ func documents() []Definition {
 			Bad:     "The 95th percentile is above 60: compare it with `fiscalhub_authority_exchange_seconds`. Many `rejected`: read the reasons with `fiscalhub history`."},
 		{Group: Documents, Name: OverdueTotal, Type: Counter, LiveOnly: true, Labels: []Label{{Name: "reason", Values: []string{"no_verdict_for_15_minutes", "outcome_unknown_for_24_hours"}}},
 			Help: "Documents that had no verdict for 15 minutes, or an unknown outcome for 24 hours, by reason.",
-			Bad:  "Every increase: look at the document with `fiscalhub work show`, then see [Documents that wait](operations.md#documents-that-wait)."},
+			Bad:  "Every increase: look at the document with `fiscalhub work show`, then see [Documents that wait](operations/waiting.md)."},
 	}
 }
 
@@ -114,7 +114,7 @@ func authority() []Definition {
 			Bad:  "Only `deferred` grows: the authority does not answer the look-ups. Only `skipped` grows: the log says why."},
 		{Group: Authority, Name: DifferentTotal, Type: Counter, LiveOnly: true, Labels: []Label{{Name: "kind", Values: []string{"not_found", "state", "security_code", "total", "buyer"}}},
 			Help: "Accepted documents that the tax authority shows differently, by kind of difference. Each is an alarm.",
-			Bad:  "Every increase: see [Accepted documents that the authority shows differently](operations.md#accepted-documents-that-the-authority-shows-differently)."},
+			Bad:  "Every increase: see [Accepted documents that the authority shows differently](operations/waiting.md#accepted-documents-that-the-authority-shows-differently)."},
 		{Group: Authority, Name: LastCompared, Type: Gauge, LiveOnly: true,
 			Help: "When any node last compared a document with the tax authority, in seconds since 1970.",
 			Bad:  "Hours ago while documents are accepted: look for warnings about the comparison in the log."},
@@ -154,12 +154,12 @@ func preparation() []Definition {
 			Bad:  "`7d` above 0: import the successors now. `0d` above 0: these taxpayers cannot issue."},
 		{Group: Preparation, Name: NumbersLeft, Type: Gauge, LiveOnly: true, Labels: []Label{kind},
 			Help: "The fewest numbers that a taxpayer with a number range of the type has left.",
-			Bad:  "0: this taxpayer cannot issue. `fiscalhub sequence list` shows whose range it is; add the next one with `fiscalhub sequence add`."},
+			Bad:  "0: this taxpayer cannot issue. `fiscalhub range list` shows whose range it is; add the next one with `fiscalhub range add`."},
 		{Group: Preparation, Name: TaxpayersLow, Type: Gauge, LiveOnly: true, Labels: []Label{kind},
 			Help: "Taxpayers that have fewer than 100 numbers of the type left.",
 			Bad:  "Above 0: ask the authority for more numbers."},
 		{Group: Preparation, Name: FencedRanges, Type: Gauge, LiveOnly: true,
 			Help: "Number ranges that give no numbers, because the database may be older than what was sent.",
-			Bad:  "Above 0: see [After a restore](operations.md#after-a-restore). Taxpayers cannot issue from these ranges."},
+			Bad:  "Above 0: see [After a restore](operations/restore.md#after-a-restore). Taxpayers cannot issue from these ranges."},
 	}
 }

@@ -19,7 +19,7 @@ func database() []Definition {
 }
 
 func requests() []Definition {
-	part := Label{Name: "part", Of: "a part of the capacity, see [Limits](operations.md#limits)"}
+	part := Label{Name: "part", Of: "a part of the capacity, see [Limits](operations/start.md#limits)"}
 	return []Definition{
 		{Group: Requests, Name: RequestTotal, Type: Counter, Labels: []Label{
 			{Name: "route", Of: "the pattern of the path, or `unknown`"}, {Name: "method", Of: "a known method, or `OTHER`"},

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
-	"github.com/fiscalhub/fiscalhub/internal/answer"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
@@ -45,7 +45,7 @@ type Intent struct {
 type Created struct {
 	Endpoint store.Endpoint
 	Secret   webhook.Secret
-	Answer   store.Answer
+	Answer   store.StoredReply
 	Replayed bool
 }
 
@@ -113,21 +113,21 @@ func (s *Endpoints) create(ctx context.Context, n EndpointSpec, in Intent) (made
 // storeAnswer stores the answer to a creation. The body contains the secret and is
 // therefore sealed. storeAnswer fails with errKnownKey when there is an answer for the
 // key already.
-func storeAnswer(ctx context.Context, tx *store.Tx, seal access.Sealer, made Created, in Intent) (store.Answer, error) {
+func storeAnswer(ctx context.Context, tx *store.Tx, seal access.Sealer, made Created, in Intent) (store.StoredReply, error) {
 	e := made.Endpoint
-	body, err := answer.Encode(NewEndpointResource(e, made.Secret), answer.Meta{RequestID: in.RequestID})
+	body, err := envelope.Encode(NewEndpointResource(e, made.Secret), envelope.Meta{RequestID: in.RequestID})
 	if err != nil {
-		return store.Answer{}, fmt.Errorf("notify: encode the answer: %w", err)
+		return store.StoredReply{}, fmt.Errorf("notify: encode the answer: %w", err)
 	}
-	stored := store.Answer{
+	stored := store.StoredReply{
 		Scope: e.Scope, Operation: CreateEndpoint, Key: in.Key, Fingerprint: in.Fingerprint, RawDigest: in.RawDigest,
 		ObjectID: e.ID, HTTPStatus: http.StatusCreated, Location: EndpointPath(e), RequestID: in.RequestID, CreatedAt: e.CreatedAt, Body: body,
 	}
 	sealed, err := seal(access.AnswerBinding(e.Scope, CreateEndpoint, in.Key), body)
 	if err != nil {
-		return store.Answer{}, err
+		return store.StoredReply{}, err
 	}
-	fresh, err := tx.RememberAnswer(ctx, stored, sealed)
+	fresh, err := tx.RememberReply(ctx, stored, sealed)
 	if err == nil && !fresh {
 		err = errKnownKey
 	}
@@ -138,7 +138,7 @@ func storeAnswer(ctx context.Context, tx *store.Tx, seal access.Sealer, made Cre
 // when that was rotated since. It fails with store.ErrNotFound when the key is new, and
 // with ErrMismatch when the key was used with another request.
 func (s *Endpoints) StoredAnswer(ctx context.Context, scope store.Scope, in Intent) (Created, error) {
-	known, err := s.store.Answer(ctx, scope, CreateEndpoint, in.Key)
+	known, err := s.store.StoredReply(ctx, scope, CreateEndpoint, in.Key)
 	if err != nil {
 		return Created{}, err
 	}

@@ -45,7 +45,7 @@ func TestARepeatedCreationReturnsTheStoredAnswer(t *testing.T) {
 		if diff := cmp.Diff(made.Endpoint, stored); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
-		raw, err := e.store.Answer(t.Context(), e.scope, CreateEndpoint, "k")
+		raw, err := e.store.StoredReply(t.Context(), e.scope, CreateEndpoint, "k")
 		e.must(err)
 		sealed, err := e.store.SealedAnswer(t.Context(), e.scope, CreateEndpoint, "k")
 		e.must(err)
@@ -77,7 +77,7 @@ func TestARepeatedCreationReturnsTheStoredAnswer(t *testing.T) {
 		if !errors.Is(err, store.ErrTooManyEndpoints) {
 			t.Errorf("the eleventh: %v, want ErrTooManyEndpoints", err)
 		}
-		if _, err := e.store.Answer(t.Context(), e.scope, CreateEndpoint, "other"); !errors.Is(err, store.ErrNotFound) {
+		if _, err := e.store.StoredReply(t.Context(), e.scope, CreateEndpoint, "other"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("the key of a refused creation: %v, want ErrNotFound", err)
 		}
 		if _, err := e.Create(t.Context(), e.newEndpoint(), intent("k", "g")); !errors.Is(err, ErrMismatch) {

@@ -18,7 +18,7 @@ import (
 func (e *env) addHistory(n int) {
 	e.t.Helper()
 	_, err := storetest.OpenSQL(e.t, e.address).ExecContext(e.t.Context(), `
-		INSERT INTO notices (environment, taxpayer_id, id, kind, document_id, sequence, at, body)
+		INSERT INTO events (environment, taxpayer_id, id, kind, document_id, revision, at, body)
 		WITH RECURSIVE numbers (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM numbers WHERE i + 1 < $4)
 		SELECT cast($1 AS text), cast($2 AS text), 'evt_' || cast(1000000 + i AS text), 'a', '', 0, cast($3 AS bigint) + i, $5 FROM numbers`,
 		string(e.scope.Environment), e.scope.TaxpayerID, e.now().UnixMicro(), n, []byte("{}"))
@@ -42,7 +42,7 @@ func TestTheSenderWorksOffAReplay(t *testing.T) {
 		e.advance(events * time.Microsecond)
 		since := e.now().Add(-events * time.Microsecond)
 		plan, err := e.Replay(t.Context(), e.scope, hook.ID, Replay{Since: &since})
-		if n := e.countRows(`SELECT count(*) FROM deliveries`); err != nil || plan != (store.ReplayPlan{Events: events}) || n != 0 {
+		if n := e.countRows(`SELECT count(*) FROM webhook_deliveries`); err != nil || plan != (store.ReplayPlan{Events: events}) || n != 0 {
 			t.Fatalf("the answer: %+v, %v; %d deliveries", plan, err, n)
 		}
 		var mu sync.Mutex
@@ -63,7 +63,7 @@ func TestTheSenderWorksOffAReplay(t *testing.T) {
 		if !first.replayRound(t.Context()) {
 			t.Fatal("no batch")
 		}
-		if n := e.countRows(`SELECT count(*) FROM deliveries`); n != store.ReplayBatch {
+		if n := e.countRows(`SELECT count(*) FROM webhook_deliveries`); n != store.ReplayBatch {
 			t.Fatalf("the first batch has %d deliveries", n)
 		}
 		next := e.newSender()
@@ -82,7 +82,7 @@ func TestTheSenderWorksOffAReplay(t *testing.T) {
 				t.Errorf("%s was sent %d times", id, n)
 			}
 		}
-		if n := e.countRows(`SELECT max(n) FROM (SELECT count(*) AS n FROM deliveries GROUP BY created_at) AS batches`); n > store.ReplayBatch {
+		if n := e.countRows(`SELECT max(n) FROM (SELECT count(*) AS n FROM webhook_deliveries GROUP BY created_at) AS batches`); n > store.ReplayBatch {
 			t.Errorf("a transaction has made %d deliveries due", n)
 		}
 	})
@@ -146,7 +146,7 @@ func TestAnInterruptedReplayContinues(t *testing.T) {
 			}
 			cancel()
 		})
-		if n := e.countRows(`SELECT count(*) FROM deliveries`); !errors.Is(err, context.Canceled) || n != store.ReplayBatch {
+		if n := e.countRows(`SELECT count(*) FROM webhook_deliveries`); !errors.Is(err, context.Canceled) || n != store.ReplayBatch {
 			t.Errorf("interrupted: %v with %d deliveries", err, n)
 		}
 		if !e.newSender().replayRound(t.Context()) {
@@ -156,7 +156,7 @@ func TestAnInterruptedReplayContinues(t *testing.T) {
 		if err := e.RunReplay(t.Context(), e.scope, hook.ID, func(due int64) { last = due }); err != nil || last != events {
 			t.Errorf("%v, %d events are due", err, last)
 		}
-		if n := e.countRows(`SELECT count(*) FROM deliveries`); n != events {
+		if n := e.countRows(`SELECT count(*) FROM webhook_deliveries`); n != events {
 			t.Errorf("%d deliveries", n)
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/fiscalhub/fiscalhub/internal/answer"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
@@ -28,7 +28,7 @@ type EndpointResource struct {
 // the member out.
 func NewEndpointResource(e store.Endpoint, secret webhook.Secret) EndpointResource {
 	return EndpointResource{
-		ID: e.ID, URL: e.URL, Events: e.Kinds, Description: answer.NullIfEmpty(e.Description), Status: e.Status,
+		ID: e.ID, URL: e.URL, Events: e.Kinds, Description: envelope.NullIfEmpty(e.Description), Status: e.Status,
 		Secret: secret.Reveal(), CreatedAt: fiscal.FormatInstant(e.CreatedAt), UpdatedAt: fiscal.FormatInstant(e.UpdatedAt),
 	}
 }
@@ -42,11 +42,11 @@ func EndpointPath(e store.Endpoint) string {
 func withoutSecret(body []byte) ([]byte, error) {
 	var stored struct {
 		Data EndpointResource `json:"data"`
-		Meta answer.Meta      `json:"meta"`
+		Meta envelope.Meta    `json:"meta"`
 	}
 	if err := json.Unmarshal(body, &stored); err != nil {
 		return nil, fmt.Errorf("notify: read a stored answer: %w", err)
 	}
 	stored.Data.Secret = ""
-	return answer.Encode(stored.Data, stored.Meta)
+	return envelope.Encode(stored.Data, stored.Meta)
 }

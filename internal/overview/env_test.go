@@ -81,7 +81,7 @@ func (e *env) invoice(scope store.Scope, externalID, buyer, rnc, total string, c
 	}
 	_, err := e.Register(e.t.Context(), store.Registration{
 		Invoice: inv, Request: fmt.Appendf(nil, `{"buyer":{"legal_name":%q,"tax_id":%q},"padding":"%0*d"}`, buyer, rnc, e.padding, 0),
-		Answer: store.Answer{
+		Reply: store.StoredReply{
 			Scope: scope, Operation: "create_invoice", Key: "key-" + externalID, Fingerprint: []byte{1}, RawDigest: []byte{1}, ObjectID: inv.ID,
 			HTTPStatus: 202, RequestID: "req_" + externalID, CreatedAt: now, Body: []byte{1},
 		},

@@ -130,7 +130,7 @@ func (p *People) RecordLimited(ctx context.Context, tx *store.Tx, email string, 
 		return err
 	}
 	ctx = audit.WithCaller(ctx, audit.Caller{From: client.Address, RequestID: client.RequestID})
-	_, err = tx.AuditOnce(ctx, store.Change{
+	_, err = tx.AuditOnce(ctx, store.AuditEntry{
 		Action: "user.sign_in_limited", Object: "user:" + u.ID, After: map[string]any{"address": client.Address},
 	}, p.now().Add(-reportEvery))
 	return err

@@ -22,11 +22,11 @@ func TestEventsOfADocumentAreInTheOrderOfTheirRevisions(t *testing.T) {
 		early, late := b.now().Add(time.Second), b.now().Add(time.Minute)
 		submit := func(before store.Invoice) error {
 			rows := new(store.Batch)
-			Change{Status: fiscal.Submitted}.Apply(rows, before, true, early)
+			Document{Invoice: before}.addRows(rows, Move{Status: fiscal.Submitted}, true, early)
 			return b.store.Commit(t.Context(), rows)
 		}
 		rows := new(store.Batch)
-		Change{Notices: []Notice{{Kind: event.VerdictOverdue}}}.Apply(rows, inv, true, late)
+		Document{Invoice: inv}.addRows(rows, Move{Notices: []Notice{{Kind: event.VerdictOverdue}}}, true, late)
 		b.must(b.store.Commit(t.Context(), rows))
 		if err := submit(inv); !errors.Is(err, store.ErrInvoiceChanged) {
 			t.Errorf("a change of an older state: %v", err)

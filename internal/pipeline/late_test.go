@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -24,6 +25,20 @@ func (b *env) note(inv store.Invoice) {
 	b.must(b.store.Commit(b.t.Context(), new(store.Batch).UpdateInvoice(before, after)))
 }
 
+// number gives a document a number, and returns its job, which the worker holds.
+func (b *env) number(inv store.Invoice) store.Job {
+	b.t.Helper()
+	ctx, numbers := b.t.Context(), store.NumberRange{Scope: b.scope, ID: store.NewID(), Type: inv.Type, First: 1, Last: 9, Next: 1, CreatedAt: b.now()}
+	b.must(b.store.Update(ctx, func(tx *store.Tx) error { return tx.AddNumberRange(ctx, numbers) }))
+	job := b.claimOne()
+	issued := store.Issued{
+		Scope: b.scope, RNC: "199000013", ENCF: "E320000000001", DocumentID: inv.DocumentID, NumberRangeID: numbers.ID,
+		SignedAt: b.now(), CreatedAt: b.now(), XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte{3},
+	}
+	b.must(b.store.IssueAll(ctx, "", numbers, []store.Issuance{{Issued: issued, Job: job}}, job.Stage, job.LeaseUntil))
+	return job
+}
+
 // A worker that has lost its lease has an answer of the authority in hand. Notices change
 // the invoice while it is committed. The answer is kept.
 func TestALateAnswerIsCommittedAlthoughTheInvoiceChanges(t *testing.T) {
@@ -32,31 +47,39 @@ func TestALateAnswerIsCommittedAlthoughTheInvoiceChanges(t *testing.T) {
 		var b, other *env
 		var inv store.Invoice
 		tries := 0
-		late := func(ctx context.Context, tx *store.Tx) (store.Invoice, bool, error) {
-			before, err := tx.Invoice(ctx, inv.Scope, inv.ID)
-			if err != nil {
-				return before, false, err
-			}
-			if tries++; tries <= conflicts {
-				if !b.store.Shared() {
-					return store.Invoice{}, false, store.ErrInvoiceChanged // SQLite has one transaction at a time
+		b = newEnv(t, address, scripted{
+			step: func(context.Context, Work) (Result, error) {
+				b.clock.Advance(wake.MaxLease)
+				other.claimOne()
+				verdict := evidence.Item{Kind: evidence.Verdict, Verdict: fiscal.VerdictAccepted, At: b.now()}
+				return Result{Findings: []Finding{{Item: verdict}}}, nil
+			},
+			settle: func() Move {
+				if tries > 0 && tries <= conflicts && b.store.Shared() {
+					other.note(inv)
 				}
-				other.note(inv)
+				return Move{Status: fiscal.Accepted}
+			},
+		})
+		b.onPoint = func(name string) error {
+			if name == "before late y" {
+				if tries++; tries <= conflicts && !b.store.Shared() {
+					return store.ErrInvoiceChanged // SQLite has one transaction at a time
+				}
 			}
-			rows := new(store.Batch)
-			after, notified := Change{Status: fiscal.Accepted}.Apply(rows, before, false, b.now())
-			return after, notified, tx.Do(ctx, rows)
+			return nil
 		}
-		b = newEnv(t, address, scripted{step: func(context.Context, Work) (Step, error) {
-			b.clock.Advance(wake.MaxLease)
-			other.claimOne()
-			return Step{Change: Change{Status: fiscal.Accepted}, CommitLate: late}, nil
-		}})
+		b.env, b.scope.Environment = fiscal.Certification, fiscal.Certification // the sandbox has no numbers
 		other = b.beside(address, Sandbox{})
+		other.env = b.env
 		inv = b.add("A", "x", "y")
-		b.RunJob(t.Context(), b.claimOne())
+		b.RunJob(t.Context(), b.number(inv))
 		if got := b.status(inv); got != fiscal.Accepted || tries != conflicts+1 {
 			t.Errorf("after %d tries the document is %s: the answer is lost", tries, got)
+		}
+		stored, err := b.store.EvidenceOf(t.Context(), b.scope, inv.DocumentID)
+		if err != nil || len(stored) != 1 {
+			t.Errorf("the document has %d items of evidence, want 1 (%v)", len(stored), err)
 		}
 	})
 }
@@ -68,14 +91,16 @@ func TestAnAnswerIsCommittedAlthoughTheInvoiceChanges(t *testing.T) {
 		var b *env
 		var inv store.Invoice
 		tries := 0
-		decide := func(*store.Batch, store.Invoice) (Change, error) { //nolint:unparam // the type of Step.Decide
-			if tries++; tries <= conflicts {
-				b.clock.Advance(1e6)
-				b.note(inv)
-			}
-			return Change{Status: fiscal.Accepted}, nil
-		}
-		b = newEnv(t, address, scripted{step: func(context.Context, Work) (Step, error) { return Step{Decide: decide}, nil }})
+		b = newEnv(t, address, scripted{
+			step: func(context.Context, Work) (Result, error) { return Result{}, nil },
+			settle: func() Move {
+				if tries++; tries <= conflicts {
+					b.clock.Advance(1e6)
+					b.note(inv)
+				}
+				return Move{Status: fiscal.Accepted}
+			},
+		})
 		inv = b.add("A", "x", "y")
 		b.RunJob(t.Context(), b.claimOne())
 		if got := b.status(inv); got != fiscal.Accepted || tries != conflicts+1 {

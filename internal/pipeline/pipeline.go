@@ -21,12 +21,9 @@ import (
 type Options struct {
 	Store *store.Store
 	Plan  Plan
-	// Watcher is the plan's background work that belongs to no document; nil when it has
-	// none.
-	Watcher Watcher
-	Env     fiscal.Environment
-	Now     func() time.Time
-	Log     *slog.Logger
+	Env   fiscal.Environment
+	Now   func() time.Time
+	Log   *slog.Logger
 	// Pace divides the time for which a job is leased.
 	Pace wake.Pace
 	// Stamp is the authority's environment in the QR codes of printed pages. The
@@ -67,7 +64,6 @@ const maxPrinting = 2
 type Pipeline struct {
 	store         *store.Store
 	plan          Plan
-	watcher       Watcher
 	env           fiscal.Environment
 	now           func() time.Time
 	log           *slog.Logger
@@ -107,7 +103,7 @@ func New(o Options) (*Pipeline, error) {
 		signals[q] = wake.NewSignal()
 	}
 	return &Pipeline{
-		store: o.Store, plan: o.Plan, watcher: o.Watcher, env: o.Env, now: o.Now, log: o.Log, pace: o.Pace, stamp: o.Stamp,
+		store: o.Store, plan: o.Plan, env: o.Env, now: o.Now, log: o.Log, pace: o.Pace, stamp: o.Stamp,
 		onCommit: o.OnCommit, onStage: o.OnStage, tracer: o.Tracer, onPoint: o.Point, journal: newJournal(o.Store, o.Log), signals: signals,
 		printers: make(chan struct{}, maxPrinting),
 	}, nil
@@ -116,13 +112,13 @@ func New(o Options) (*Pipeline, error) {
 // Journal returns the journal for small writes that no answer depends on.
 func (p *Pipeline) Journal() *Journal { return p.journal }
 
+// Signals returns what work outside of the pipeline may trigger in it.
+func (p *Pipeline) Signals() Signals { return Signals{Wake: p.notifyAll, Notify: p.onCommit} }
+
 // Run works until ctx ends, then finishes the stages that are under way.
 func (p *Pipeline) Run(ctx context.Context) {
 	var background sync.WaitGroup
 	background.Go(func() { p.journal.run(ctx) })
-	if p.watcher != nil {
-		background.Go(func() { p.watcher.Watch(ctx, Signals{Wake: p.notifyAll, Notify: p.onCommit}) })
-	}
 	p.work(ctx)
 	background.Wait()
 }

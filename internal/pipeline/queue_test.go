@@ -20,14 +20,14 @@ func TestHangingDeliveriesDoNotDelayInvoices(t *testing.T) {
 		const deliveries, invoices = 100, 40
 		release := make(chan struct{})
 		var hanging, issued atomic.Int64
-		b := newEnv(t, address, scripted{step: func(_ context.Context, w Work) (Step, error) {
+		b := newEnv(t, address, scripted{step: func(_ context.Context, w Work) (Result, error) {
 			if w.Job.Stage == "deliver" {
 				hanging.Add(1)
 				<-release
-				return Step{Change: Change{}}, nil
+				return Result{Move: &Move{}}, nil
 			}
 			issued.Add(1)
-			return Step{Change: Change{Status: fiscal.Submitted, Cause: "test"}}, nil
+			return Result{Move: &Move{Status: fiscal.Submitted, Cause: "test"}}, nil
 		}})
 		for i := range deliveries {
 			b.add(fmt.Sprint("delivery ", i), "test", "deliver")
@@ -78,10 +78,10 @@ func TestAWorkerHandsTheDeliveryOver(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		var done []string
-		b := newEnv(t, address, scripted{step: func(_ context.Context, w Work) (Step, error) {
+		b := newEnv(t, address, scripted{step: func(_ context.Context, w Work) (Result, error) {
 			done = append(done, w.Job.Stage)
 			next := map[string]string{"submit": "poll", "poll": "deliver"}[w.Job.Stage]
-			return Step{Change: Change{Next: next}}, nil
+			return Result{Move: &Move{Next: next}}, nil
 		}})
 		inv := b.add("A", "test", "submit")
 		b.RunJob(t.Context(), b.claimOne())
@@ -110,10 +110,10 @@ func TestJobsWaitForAFreeWorker(t *testing.T) {
 		const jobs = workers + 10
 		release := make(chan struct{})
 		var started atomic.Int64
-		b := newEnv(t, address, scripted{step: func(context.Context, Work) (Step, error) {
+		b := newEnv(t, address, scripted{step: func(context.Context, Work) (Result, error) {
 			started.Add(1)
 			<-release
-			return Step{Change: Change{}}, nil
+			return Result{Move: &Move{}}, nil
 		}})
 		for i := range jobs {
 			b.add(fmt.Sprint(i), "test", "issue")

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/printed"
@@ -64,7 +64,7 @@ type Command struct {
 
 // Registered is the answer to a creation.
 type Registered struct {
-	store.Answer
+	store.StoredReply
 	Replayed bool
 	Invoice  store.Invoice // as it was registered; zero when the answer is replayed
 }
@@ -73,32 +73,32 @@ type Registered struct {
 // returns store.ErrNotFound when the key is new, and ErrMismatch when the key was used
 // with another request.
 func (p *Pipeline) Known(ctx context.Context, in Intent) (Registered, error) {
-	known, err := p.store.Answer(ctx, in.Scope, CreateInvoice, in.Key)
+	known, err := p.store.StoredReply(ctx, in.Scope, CreateInvoice, in.Key)
 	switch {
 	case err != nil:
 		return Registered{}, err
 	case !bytes.Equal(known.Fingerprint, in.Fingerprint):
 		return Registered{}, ErrMismatch
 	}
-	return Registered{Answer: known, Replayed: true}, nil
+	return Registered{StoredReply: known, Replayed: true}, nil
 }
 
 // recall is Known, and records the repetition in the history of the invoice.
 func (p *Pipeline) recall(ctx context.Context, in Intent) (Registered, error) {
-	known, err := p.store.Answer(ctx, in.Scope, CreateInvoice, in.Key)
+	known, err := p.store.StoredReply(ctx, in.Scope, CreateInvoice, in.Key)
 	if err != nil {
 		return Registered{}, err
 	}
 	return p.replay(in, known)
 }
 
-func (p *Pipeline) replay(in Intent, known store.Answer) (Registered, error) {
+func (p *Pipeline) replay(in Intent, known store.StoredReply) (Registered, error) {
 	if !bytes.Equal(known.Fingerprint, in.Fingerprint) {
 		p.addHistoryNote(in, known.ObjectID, "idempotency_mismatch", "The key was used again with another request, which was refused.")
 		return Registered{}, ErrMismatch
 	}
 	p.addHistoryNote(in, known.ObjectID, "replayed", "The same request came again and got the stored answer.")
-	return Registered{Answer: known, Replayed: true}, nil
+	return Registered{StoredReply: known, Replayed: true}, nil
 }
 
 // addHistoryNote records a repeated request in the history of an invoice. No
@@ -160,7 +160,7 @@ func (p *Pipeline) registerNew(ctx context.Context, c Command) (Registered, erro
 	if start.Stage != "" {
 		p.notifyQueue(start.Stage)
 	}
-	return Registered{Answer: registration.Answer, Invoice: registration.Invoice}, nil
+	return Registered{StoredReply: registration.Reply, Invoice: registration.Invoice}, nil
 }
 
 // checkRules returns fiscal.Problems when the invoice breaks a rule, and *NotReadyError
@@ -228,13 +228,13 @@ func newRegistration(c Command, start Start, now time.Time) (store.Registration,
 	if c.Waits && start.Stage != "" {
 		answerID = store.AnswerID(inv.ID)
 	}
-	body, err := answer.Encode(NewInvoiceResource(inv), answer.Meta{RequestID: answerID})
+	body, err := envelope.Encode(NewInvoiceResource(inv), envelope.Meta{RequestID: answerID})
 	if err != nil {
 		return store.Registration{}, err
 	}
 	r := store.Registration{
 		Invoice: inv, Request: c.Request,
-		Answer: store.Answer{
+		Reply: store.StoredReply{
 			Scope: c.Scope, Operation: CreateInvoice, Key: c.Key, Fingerprint: c.Fingerprint, RawDigest: c.RawDigest,
 			ObjectID: inv.ID, HTTPStatus: http.StatusAccepted, Location: InvoicePath(inv), RequestID: answerID,
 			CreatedAt: now, Body: body,
@@ -245,7 +245,7 @@ func newRegistration(c Command, start Start, now time.Time) (store.Registration,
 		},
 	}
 	if c.Audited {
-		r.Audit = &store.Change{Scope: c.Scope, Action: "document.issue", Object: "document:" + inv.DocumentID, After: map[string]any{
+		r.Audit = &store.AuditEntry{Scope: c.Scope, Action: "document.issue", Object: "document:" + inv.DocumentID, After: map[string]any{
 			"external_id": inv.ExternalID, "ecf_type": inv.Type, "issue_date": inv.IssueDate, "total": inv.Total, "buyer": c.Invoice.Buyer.LegalName,
 		}}
 	}

@@ -198,9 +198,9 @@ func (p *Pipeline) runStages(ctx context.Context, w Work) {
 			}
 		})
 		began := p.now()
-		next, change, failure := p.step(ctx, &w)
+		next, move, failure := p.runStage(ctx, &w)
 		stop()
-		p.report(ctx, w, began, job, change, failure)
+		p.report(ctx, w, began, job, move, failure)
 		switch {
 		case failure == nil && next == "":
 			return
@@ -221,82 +221,58 @@ func (p *Pipeline) hold(ctx context.Context, job store.Job, rows *store.Batch) e
 	return p.commit("holding "+job.Stage, func() error { return p.store.Commit(ctx, rows) })
 }
 
-// giveBack schedules the next attempt of a job: at once when another node took the
-// numbers, when the stage says so, or with growing pauses after failures. It suspends
-// the job when the authority is out of reach.
+// giveBack lets a job wait at its stage after an error.
 func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
-	delay, outSince, rest := p.pace.Of(min(retryBase<<min(job.Attempt, 16), retryMax), retryLeast), time.Time{}, time.Duration(0)
-	var later *LaterError
-	switch {
-	case errors.As(failure, &later):
-		delay, outSince, rest = boundedPause(later.After, job.Stage), later.OutSince, later.Rest
-		if later.Uncounted {
-			job.Attempt--
-		}
-	case errors.Is(failure, store.ErrNumbersTaken):
-		delay = 0
-	case p.limit.Allow("stage "+job.Stage+" "+failure.Error(), p.now()):
+	wait, failed := p.waitAfter(job, failure)
+	if failed && p.limit.Allow("stage "+job.Stage+" "+failure.Error(), p.now()) {
 		p.log.Warn("A stage failed. It is tried again.", "document_id", job.DocumentID, "stage", job.Stage,
-			"attempt", job.Attempt, "retry_in", delay.String(), "error", failure.Error())
-	}
-	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
-	if later != nil && later.Held {
-		reason = store.HeldJob + reason
+			"attempt", job.Attempt, "retry_in", wait.After.String(), "error", failure.Error())
 	}
 	back := new(store.Batch)
-	switch {
-	case !outSince.IsZero():
-		back.SuspendJob(job, outSince, p.now().Add(rest), reason)
-	case later != nil && later.Behind:
-		back.QueueJob(job, reason)
-	case later == nil && !errors.Is(failure, store.ErrNumbersTaken), later != nil && (later.Aside || later.Held):
-		back.SetAsideJob(job, p.now().Add(delay), reason)
-	default:
-		back.RetryJob(job, p.now().Add(delay), reason)
-	}
+	addWait(back, job, wait, p.now())
 	err := p.commit("giving back "+job.Stage, func() error { return p.store.Commit(ctx, back) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) && p.limit.Allow("give back "+err.Error(), p.now()) {
 		p.log.Warn("Cannot give a job back. It is claimed again when its lease ends.", "document_id", job.DocumentID, "error", err.Error())
 	}
 }
 
-// step does one stage and commits it. It returns the stage to continue with at
+// runStage does one stage and commits it. It returns the stage to continue with at
 // once, if there is one, and what was committed, and updates w to what is known then.
-func (p *Pipeline) step(ctx context.Context, w *Work) (next string, change Change, err error) {
+func (p *Pipeline) runStage(ctx context.Context, w *Work) (next string, m Move, err error) {
 	if err := p.load(ctx, w); err != nil {
-		return "", change, err
+		return "", m, err
 	}
 	job := w.Job
 	w.before = w.Invoice.Status
 	w.Hold = func(ctx context.Context, rows *store.Batch) error { return p.hold(ctx, job, rows) }
 	// A stage has no time of its own: each exchange has, from its start on, and a wait for
 	// a slot is no part of it. The heartbeat keeps the lease meanwhile.
-	step, err := p.attempt(p.startSpan(ctx, w), *w)
+	result, err := p.attempt(p.startSpan(ctx, w), *w)
 	if err != nil {
-		return "", change, err
+		return "", m, err
+	}
+	if result.Issued != nil {
+		w.Request, w.Issued, w.Fresh = nil, result.Issued, true
+		return result.Move.Next, *result.Move, nil
 	}
 	if w.Issued != nil {
 		w.Invoice.ENCF = w.Issued.ENCF // a stage shows the number before it ends
 	}
-	next, change = step.Next, step.Change
-	if !step.Committed {
-		if next, change, err = p.finish(ctx, w, step); err != nil {
-			return "", change, err
-		}
+	next, m, err = p.finish(ctx, w, result)
+	if err == nil {
+		w.Request, w.Fresh = nil, false
 	}
-	w.Request, w.Fresh = nil, step.Issued != nil
-	if step.Issued != nil {
-		w.Issued = step.Issued
-	}
-	if step.Evidence != nil {
-		w.Evidence = step.Evidence
-	}
-	return next, change, nil
+	return next, m, err
 }
 
 // finish commits the result of a stage. It decides again for as long as other
 // transactions change the invoice between the decision and its commit.
-func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string, change Change, err error) {
+func (p *Pipeline) finish(ctx context.Context, w *Work, r Result) (next string, m Move, err error) {
+	d := Document{Stage: w.Job.Stage, Known: w.Evidence, Attempt: r.Attempt}
+	if w.Issued != nil {
+		d.Issued = *w.Issued
+	}
+	d.learn(r.Findings)
 	stale := false
 	err = store.RetryInvoiceChanged(ctx, func() error {
 		if stale {
@@ -305,42 +281,54 @@ func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string,
 			}
 		}
 		stale = true
-		next, change, err = p.commitStep(ctx, w, step)
+		d.Invoice = w.Invoice
+		next, m, err = p.commitStage(ctx, w, d, r)
 		return err
 	})
-	if err == nil {
-		return next, change, nil
+	if errors.Is(err, store.ErrLeaseLost) && r.Move == nil {
+		err = errors.Join(err, p.commitLate(ctx, w, d))
 	}
-	if errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil {
-		err = errors.Join(err, p.commitLate(ctx, w, step))
+	if err != nil {
+		return "", m, err
 	}
-	return "", change, err
+	w.Evidence = d.Evidence()
+	return next, m, nil
 }
 
-// commitStep commits the result of a stage for the invoice as it is in w.
-func (p *Pipeline) commitStep(ctx context.Context, w *Work, step Step) (next string, change Change, err error) {
-	decided := new(store.Batch)
-	change = step.Change
-	if step.Decide != nil {
-		if change, err = step.Decide(decided, w.Invoice); err != nil {
-			return "", change, err
-		}
+// decide returns where the result of a stage moves a document.
+func (p *Pipeline) decide(d Document, r Result) Move {
+	if r.Move != nil {
+		return *r.Move
 	}
+	m := p.plan.Settle(d)
+	if r.Stay != nil && m.Next == d.Stage {
+		m.Next, m.After, m.Wait, m.Cause = r.Stay.Next, r.Stay.After, r.Stay.Wait, cmp.Or(r.Stay.Cause, m.Cause)
+	}
+	return m
+}
+
+// commitStage commits the result of a stage for the document as it is in d.
+func (p *Pipeline) commitStage(ctx context.Context, w *Work, d Document, r Result) (next string, m Move, err error) {
+	m = p.decide(d, r)
 	// The job's row comes first: it is the row that nodes lock in common.
 	now, rows := p.now(), new(store.Batch)
-	next = p.moveJob(rows, w.Job, change, now)
-	rows.Append(decided)
-	after, notified := change.Apply(rows, w.Invoice, p.plan.Notifies(), now)
+	if m.Wait == nil && m.Next != "" && m.After == 0 && store.QueueOf(m.Next) == store.QueueOf(w.Job.Stage) {
+		next = m.Next // this worker continues; the worker of another queue does a stage of that queue
+		rows.CarryJob(w.Job, next, now.Add(p.pace.Lease()))
+	} else {
+		addMove(rows, w.Job, m, now)
+	}
+	after, notified := d.addRows(rows, m, p.plan.Notifies(), now)
 	err = p.commitResult(ctx, "the end of "+w.Job.Stage, func(ctx context.Context) error { return p.store.Commit(ctx, rows) })
 	if err != nil {
-		return "", change, err
+		return "", m, err
 	}
 	w.Invoice = after
 	p.Publish(after, notified)
-	if next == "" && change.Next != "" && change.After == 0 {
-		p.notifyQueue(change.Next)
+	if next == "" && m.Wait == nil && m.Next != "" && m.After == 0 {
+		p.notifyQueue(m.Next)
 	}
-	return next, change, nil
+	return next, m, nil
 }
 
 // readInvoice reads the invoice again that another transaction has changed.
@@ -354,20 +342,29 @@ func (p *Pipeline) readInvoice(ctx context.Context, w *Work) error {
 	})
 }
 
-// commitLate commits what must not be lost although another worker has the job. Other
+// commitLate commits what a stage learnt although another worker has the job. Other
 // transactions may change the invoice meanwhile: then it is committed again.
-func (p *Pipeline) commitLate(ctx context.Context, w *Work, step Step) error {
+func (p *Pipeline) commitLate(ctx context.Context, w *Work, d Document) error {
 	var after store.Invoice
 	err := store.RetryInvoiceChanged(ctx, func() error {
 		return p.commitResult(ctx, "late "+w.Job.Stage, func(ctx context.Context) error {
 			return p.Update(ctx, func(ctx context.Context, tx *store.Tx) (_ store.Invoice, notified bool, err error) {
-				after, notified, err = step.CommitLate(ctx, tx)
+				t, err := TakeOver(ctx, tx, d.Issued, p.now(), d.Findings...)
+				if err != nil {
+					return after, false, err
+				}
+				t.Attempt = d.Attempt
+				after, notified, err = t.Commit(ctx, tx, p.plan.Settle(t.Document))
 				return after, notified, err
 			})
 		})
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		w.Invoice = after
+	case errors.Is(err, ErrNotIssued), errors.Is(err, store.ErrNotFound):
+		p.log.Error("The database does not have a document that was sent to the authority: it is an older copy. Compare the sale with the integrator.",
+			"document_id", d.Issued.DocumentID, "encf", d.Issued.ENCF)
 	}
 	return err
 }
@@ -388,39 +385,12 @@ func (p *Pipeline) Update(ctx context.Context, write func(context.Context, *stor
 
 // attempt does the work of a stage. A panic becomes an error of this stage, so
 // that other documents go on.
-func (p *Pipeline) attempt(ctx context.Context, w Work) (step Step, err error) {
+func (p *Pipeline) attempt(ctx context.Context, w Work) (_ Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.log.Error("A stage panicked. It is tried again.", "document_id", w.Job.DocumentID, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 			err = fmt.Errorf("pipeline: panic in stage %s", w.Job.Stage)
 		}
 	}()
-	return p.plan.Step(ctx, w)
-}
-
-// moveJob adds the rows that move the job, and returns the stage that the same
-// worker continues with at once. The worker of another queue does a stage that
-// belongs to that queue.
-func (p *Pipeline) moveJob(rows *store.Batch, job store.Job, c Change, now time.Time) string {
-	switch {
-	case c.Next == "":
-		rows.FinishJob(job)
-	case c.Again && !c.OutSince.IsZero():
-		rows.SuspendJob(job, c.OutSince, now, c.Cause)
-	case c.Again:
-		rows.RetryJob(job, now.Add(boundedPause(c.After, job.Stage)), c.Cause)
-	case c.After == 0 && store.QueueOf(c.Next) == store.QueueOf(job.Stage):
-		rows.CarryJob(job, c.Next, now.Add(p.pace.Lease()))
-		return c.Next
-	default:
-		rows.MoveJob(job, c.Next, now.Add(boundedPause(c.After, c.Next)))
-	}
-	return ""
-}
-
-// boundedPause returns how long a job waits at a stage that asks for a pause. No job waits
-// for longer than the store expects: the store takes a later instant for that of a wrong
-// clock.
-func boundedPause(pause time.Duration, stage string) time.Duration {
-	return min(pause, store.LongestPause(store.QueueOf(stage)))
+	return p.plan.Do(ctx, w)
 }

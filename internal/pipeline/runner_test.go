@@ -23,10 +23,13 @@ import (
 // scripted is the sandbox's plan with a step that a test writes.
 type scripted struct {
 	Sandbox
-	step func(ctx context.Context, w Work) (Step, error)
+	step   func(ctx context.Context, w Work) (Result, error)
+	settle func() Move
 }
 
-func (s scripted) Step(ctx context.Context, w Work) (Step, error) { return s.step(ctx, w) }
+func (s scripted) Settle(Document) Move { return s.settle() }
+
+func (s scripted) Do(ctx context.Context, w Work) (Result, error) { return s.step(ctx, w) }
 
 // env is a pipeline on an empty store, with a taxpayer.
 type env struct {
@@ -82,7 +85,7 @@ func (b *env) add(name, plan, stage string) store.Invoice {
 		DocumentTotal: "1.00", CreatedAt: now, UpdatedAt: now,
 	}
 	_, err := b.store.Register(b.t.Context(), store.Registration{
-		Answer: store.Answer{
+		Reply: store.StoredReply{
 			Scope: b.scope, Operation: CreateInvoice, Key: name, Fingerprint: []byte{1}, RawDigest: []byte{2}, ObjectID: inv.ID,
 			HTTPStatus: 202, Location: "/", RequestID: "req", CreatedAt: now, Body: []byte(`{}`),
 		},
@@ -167,10 +170,10 @@ func TestLostLeaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		entered, release := make(chan struct{}), make(chan struct{})
-		slow := scripted{step: func(ctx context.Context, w Work) (Step, error) {
+		slow := scripted{step: func(ctx context.Context, w Work) (Result, error) {
 			close(entered)
 			<-release
-			return Sandbox{}.Step(ctx, w)
+			return Sandbox{}.Do(ctx, w)
 		}}
 		b := newEnv(t, address, slow)
 		inv := b.add("A", "sandbox-scenario/processing", "submitted")
@@ -202,7 +205,7 @@ func TestLostLeaseChangesNothing(t *testing.T) {
 func TestLostLeaseDoesNotGiveTheJobBack(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		failing := scripted{step: func(context.Context, Work) (Step, error) { return Step{}, errors.New("out of reach") }}
+		failing := scripted{step: func(context.Context, Work) (Result, error) { return Result{}, errors.New("out of reach") }}
 		b := newEnv(t, address, failing)
 		b.add("A", "sandbox-scenario/processing", "submitted")
 		late := b.claimOne()
@@ -222,11 +225,11 @@ func TestRetriesWaitLongerEachTime(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		broken := true
-		b := newEnv(t, address, scripted{step: func(ctx context.Context, w Work) (Step, error) {
+		b := newEnv(t, address, scripted{step: func(ctx context.Context, w Work) (Result, error) {
 			if broken {
-				return Step{}, fmt.Errorf("attempt %d fails", w.Job.Attempt)
+				return Result{}, fmt.Errorf("attempt %d fails", w.Job.Attempt)
 			}
-			return Sandbox{}.Step(ctx, w)
+			return Sandbox{}.Do(ctx, w)
 		}})
 		inv := b.add("A", "sandbox-scenario/processing", "submitted")
 		for attempt := int64(1); attempt <= 12; attempt++ {
@@ -280,7 +283,7 @@ func TestUnknownStageIsRetried(t *testing.T) {
 func TestForbiddenStatusChangeIsRetried(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newEnv(t, address, scripted{step: func(context.Context, Work) (Step, error) { return Step{Change: Change{Status: fiscal.Delivered}}, nil }})
+		b := newEnv(t, address, scripted{step: func(context.Context, Work) (Result, error) { return Result{Move: &Move{Status: fiscal.Delivered}}, nil }})
 		inv := b.add("A", "x", "y")
 		b.RunJob(t.Context(), b.claimOne())
 		b.clock.Advance(2 * time.Second)
@@ -299,17 +302,17 @@ func TestTwoRunnersDoAStageOnce(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		var mu sync.Mutex
 		done := map[string]int{}
-		plan := scripted{step: func(_ context.Context, w Work) (Step, error) {
+		plan := scripted{step: func(_ context.Context, w Work) (Result, error) {
 			mu.Lock()
 			done[w.Job.DocumentID+" "+w.Job.Stage]++
 			mu.Unlock()
 			path := []string{"submitted", "processing", "accepted"}
 			at := slices.Index(path, w.Job.Stage)
-			step := Step{Change: Change{Status: fiscal.Status(path[at]), Cause: "test"}}
+			m := &Move{Status: fiscal.Status(path[at]), Cause: "test"}
 			if at+1 < len(path) {
-				step.Next = path[at+1]
+				m.Next = path[at+1]
 			}
-			return step, nil
+			return Result{Move: m}, nil
 		}}
 		b := newEnv(t, address, plan)
 		const documents = 30

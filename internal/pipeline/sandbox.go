@@ -75,25 +75,24 @@ func (Sandbox) Notifies() bool { return false }
 // Resumes returns 0: no job of the sandbox is suspended.
 func (Sandbox) Resumes(store.Queue) int { return 0 }
 
-// Step moves a synthetic document to its next status.
-func (s Sandbox) Step(_ context.Context, w Work) (Step, error) {
+// Settle returns no move: nothing is learnt about a synthetic document.
+func (Sandbox) Settle(Document) Move { return Move{} }
+
+// Do moves a synthetic document to its next status.
+func (s Sandbox) Do(_ context.Context, w Work) (Result, error) {
 	name, ok := strings.CutPrefix(w.Job.Plan, scenarioPrefix)
 	path := scenarioPaths[Scenario(name)]
 	at := slices.Index(path, fiscal.Status(w.Job.Stage))
 	if !ok || at < 0 {
-		return Step{}, fmt.Errorf("pipeline: the sandbox has no stage %q in plan %q", w.Job.Stage, w.Job.Plan)
+		return Result{}, fmt.Errorf("pipeline: the sandbox has no stage %q in plan %q", w.Job.Stage, w.Job.Plan)
 	}
-	step := Step{Change: Change{
-		Status:   path[at],
-		Messages: slices.Clone(w.Invoice.Messages),
-		Cause:    "scenario " + name,
-	}}
-	if step.Status == fiscal.AcceptedConditional {
+	m := &Move{Status: path[at], Messages: slices.Clone(w.Invoice.Messages), Cause: "scenario " + name}
+	if m.Status == fiscal.AcceptedConditional {
 		// A conditional verdict leads the messages, as with the authority's.
-		step.Messages = slices.Insert(step.Messages, 0, fiscal.ConditionalMessage)
+		m.Messages = slices.Insert(m.Messages, 0, fiscal.ConditionalMessage)
 	}
 	if at+1 < len(path) {
-		step.Next, step.After = string(path[at+1]), s.Pace.Scale(scenarioPause)
+		m.Next, m.After = string(path[at+1]), s.Pace.Scale(scenarioPause)
 	}
-	return step, nil
+	return Result{Move: m}, nil
 }

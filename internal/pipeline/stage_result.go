@@ -49,15 +49,18 @@ func (r StageResult) Verdict() bool {
 // report logs the result of a stage in one line, and passes it to OnStage. While a
 // document only waits, for example for a certificate, the repetitions have the level debug. job is the job
 // at the stage, and w what is known after it.
-func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job store.Job, change Change, failure error) {
+func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job store.Job, m Move, failure error) {
 	ended := p.now()
 	r := StageResult{
 		Scope: job.Scope, DocumentID: job.DocumentID, Stage: job.Stage, Attempt: job.Attempt,
-		Outcome: stageOutcome(change, failure), Next: change.Next, Before: w.before, After: w.Invoice.Status,
+		Outcome: stageOutcome(m, failure), Next: m.Next, Before: w.before, After: w.Invoice.Status,
 		CreatedAt: w.Invoice.CreatedAt, EndedAt: ended, Took: ended.Sub(began),
 	}
-	if failure != nil {
-		r.Next = "" // the change was not committed
+	switch {
+	case failure != nil:
+		r.Next = "" // the move was not committed
+	case m.Wait != nil:
+		r.Next = job.Stage
 	}
 	attrs := []slog.Attr{
 		slog.String("document_id", r.DocumentID), slog.String("taxpayer_id", r.TaxpayerID), slog.String("stage", r.Stage),
@@ -71,7 +74,7 @@ func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job stor
 		attrs = append(attrs, slog.String("trace_id", w.trace))
 	}
 	level := slog.LevelInfo
-	if later, ok := errors.AsType[*LaterError](failure); ok && later.Uncounted && job.LastError != "" {
+	if asked, ok := errors.AsType[*WaitError](failure); ok && asked.Wait.Untried && job.LastError != "" {
 		level = slog.LevelDebug // nothing was tried, and an earlier line says what the document waits for
 	}
 	p.log.LogAttrs(ctx, level, "A stage of a document has ended.", attrs...)
@@ -107,15 +110,20 @@ func endSpan(s *trace.Span, invoiceID string, r StageResult) {
 	s.End()
 }
 
-// stageOutcome returns how a stage ended that returned a change or an error.
-func stageOutcome(c Change, err error) StageOutcome {
-	var later *LaterError
+// stageOutcome returns how a stage ended that returned a move or an error.
+func stageOutcome(m Move, err error) StageOutcome {
+	var wait *Wait
+	if asked, ok := errors.AsType[*WaitError](err); ok {
+		wait = &asked.Wait
+	} else if err == nil {
+		wait = m.Wait
+	}
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
 		return StageLeaseLost
-	case errors.As(err, &later) && !later.OutSince.IsZero(), err == nil && c.Again && !c.OutSince.IsZero():
+	case wait != nil && wait.For == WaitAuthority:
 		return StageSuspended
-	case errors.As(err, &later), errors.Is(err, store.ErrNumbersTaken), err == nil && c.Again:
+	case wait != nil, errors.Is(err, store.ErrNumbersTaken):
 		return StageWaiting
 	case err != nil:
 		return StageFailed

@@ -22,18 +22,18 @@ func TestEveryStageIsOneLogLine(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		var b *env
-		steps := []func() (Step, error){
-			func() (Step, error) { return Step{}, errors.New("secreto: no connection") },
-			func() (Step, error) { return Step{}, &LaterError{After: time.Second, Reason: "busy"} },
-			func() (Step, error) {
+		steps := []func() (Result, error){
+			func() (Result, error) { return Result{}, errors.New("secreto: no connection") },
+			func() (Result, error) { return Result{}, &WaitError{Wait{After: time.Second, Reason: "busy"}} },
+			func() (Result, error) {
 				b.clock.Advance(1500 * time.Microsecond)
-				return Step{Change: Change{Status: fiscal.Submitted, Next: "poll", After: time.Second}}, nil
+				return Result{Move: &Move{Status: fiscal.Submitted, Next: "poll", After: time.Second}}, nil
 			},
-			func() (Step, error) {
-				return Step{Change: Change{Next: "poll", Again: true, OutSince: b.clock.Now()}}, nil
+			func() (Result, error) {
+				return Result{Move: &Move{Wait: &Wait{For: WaitAuthority, Since: b.clock.Now()}}}, nil
 			},
 		}
-		b = newEnv(t, address, scripted{step: func(context.Context, Work) (Step, error) {
+		b = newEnv(t, address, scripted{step: func(context.Context, Work) (Result, error) {
 			next := steps[0]
 			steps = steps[1:]
 			return next()
@@ -102,7 +102,7 @@ func TestVerdictIsTheFirstFinalStatus(t *testing.T) {
 			t.Errorf("from %s to %s: %v", tt.before, tt.after, got)
 		}
 	}
-	if got := stageOutcome(Change{}, errors.Join(store.ErrLeaseLost, errors.New("late"))); got != StageLeaseLost {
+	if got := stageOutcome(Move{}, errors.Join(store.ErrLeaseLost, errors.New("late"))); got != StageLeaseLost {
 		t.Errorf("a lost lease is %s", got)
 	}
 }

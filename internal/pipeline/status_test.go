@@ -29,7 +29,7 @@ func TestUpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 						to = fiscal.OutcomeUnknown
 					}
 					rows := new(store.Batch)
-					Change{Status: to}.Apply(rows, before, false, b.now())
+					Document{Invoice: before}.addRows(rows, Move{Status: to}, false, b.now())
 					if err := tx.Do(ctx, rows); err != nil {
 						return err
 					}

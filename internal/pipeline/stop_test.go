@@ -19,14 +19,14 @@ func TestAnAnswerDuringAStopIsCommitted(t *testing.T) {
 			storetest.EachAddress(t, func(t *testing.T, address string) {
 				ctx, stop := context.WithCancel(t.Context())
 				var b *env
-				b = newEnv(t, address, scripted{step: func(_ context.Context, w Work) (Step, error) {
+				b = newEnv(t, address, scripted{step: func(_ context.Context, w Work) (Result, error) {
 					if changes {
 						after := w.Invoice
 						after.Status, after.Revision = fiscal.Submitted, after.Revision+1
 						b.must(b.store.Commit(t.Context(), new(store.Batch).ChangeStatus(w.Invoice, after)))
 					}
 					stop()
-					return Step{Change: Change{Status: fiscal.Accepted, Cause: "the authority's verdict"}}, nil
+					return Result{Move: &Move{Status: fiscal.Accepted, Cause: "the authority's verdict"}}, nil
 				}})
 				inv := b.add("A", "x", "y")
 				b.RunJob(ctx, b.claimOne())

@@ -2,31 +2,18 @@ package printed
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 )
 
-// tool finds a program that reads a PDF. When it is not installed, the test is
-// skipped, and fails when CI is set.
-func tool(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	switch {
-	case err == nil:
-		return path
-	case os.Getenv("CI") != "":
-		t.Fatalf("%s is not installed, and CI is set", name)
-	}
-	t.Skipf("SKIPPED: %s is not installed", name)
-	return ""
-}
-
+// output runs a program that reads a PDF, and returns what it prints.
 func output(t testing.TB, name string, input []byte, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), tool(t, name), args...)
+	cmd := exec.CommandContext(t.Context(), needtest.Program(t, name), args...)
 	cmd.Stdin = bytes.NewReader(input)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -57,7 +44,7 @@ func extract(t testing.TB, pdf []byte) []string {
 // scan returns the text of the QR code on a page.
 func scan(t testing.TB, pdf []byte, page string) string {
 	t.Helper()
-	tool(t, "zbarimg")
+	needtest.Program(t, "zbarimg")
 	image := filepath.Join(t.TempDir(), "page")
 	output(t, "pdftoppm", pdf, "-r", "150", "-gray", "-f", page, "-l", page, "-singlefile", "-", image)
 	found := output(t, "zbarimg", nil, "--raw", "-q", "-Sdisable", "-Sqrcode.enable", image+".pgm")

@@ -84,7 +84,7 @@ func TestOurClientDelivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := fiscal.Receiver{RNC: ours, Reception: e.url, Authentication: e.url}
+	to := fiscal.BuyerEndpoint{RNC: ours, Reception: e.url, Authentication: e.url}
 	r, err := c.Deliver(t.Context(), peer().Identity, to, fiscal.Shipment{RNC: supplier, ENCF: encf, XML: []byte(sign(t, peer().Identity, invoiceXML))})
 	if err != nil || r.Received || r.Reason != "1" || len(e.used) != 0 { // nothing demands a token
 		t.Errorf("%+v, %v, %d seeds", r, err, len(e.used))

@@ -69,20 +69,20 @@ func authorityCodes(w wording) []explanation {
 			"The number of the consumer invoice is not authorised, was used before, or its summary repeats a security code that was rejected.",
 			"La secuencia de la factura de consumo no está autorizada, ya fue utilizada, o su resumen repite un código de seguridad rechazado."),
 			lang.Messagef(
-				"The operator compares the number range with the one that the authority granted (fiscalhub sequence list). When the range is right, %s",
-				"El operador compara el rango de secuencias con el que autorizó la DGII (fiscalhub sequence list). Cuando el rango esté correcto, %s", w.sale)},
+				"The operator compares the number range with the one that the authority granted (fiscalhub range list). When the range is right, %s",
+				"El operador compara el rango de secuencias con el que autorizó la DGII (fiscalhub range list). Cuando el rango esté correcto, %s", w.sale)},
 		{"135", lang.Messagef(
 			"The number (e-NCF) is not authorised for this issuer, was annulled, or was used before.",
 			"La secuencia (e-NCF) no está autorizada para este emisor, fue anulada o ya fue utilizada."),
 			lang.Messagef(
-				"The operator compares the number range with the one that the authority granted (fiscalhub sequence list), and checks whether another system issues numbers of the same range. When the range is right, %s",
-				"El operador compara el rango de secuencias con el que autorizó la DGII (fiscalhub sequence list) y verifica si otro sistema emite comprobantes del mismo rango. Cuando el rango esté correcto, %s", w.sale)},
+				"The operator compares the number range with the one that the authority granted (fiscalhub range list), and checks whether another system issues numbers of the same range. When the range is right, %s",
+				"El operador compara el rango de secuencias con el que autorizó la DGII (fiscalhub range list) y verifica si otro sistema emite comprobantes del mismo rango. Cuando el rango esté correcto, %s", w.sale)},
 		{"145", lang.Messagef(
 			"The expiry date of the number range is wrong, or the range has expired.",
 			"La fecha de vencimiento de la secuencia no es correcta, o la secuencia está vencida."),
 			lang.Messagef(
-				"The operator adds the range again with the expiry date that the authority granted (fiscalhub sequence add --expires), or asks the authority for a new range. Then %s",
-				"El operador agrega de nuevo el rango con la fecha de vencimiento que autorizó la DGII (fiscalhub sequence add --expires), o solicita un rango nuevo a la DGII. Luego %s", w.sale)},
+				"The operator adds the range again with the expiry date that the authority granted (fiscalhub range add --expires), or asks the authority for a new range. Then %s",
+				"El operador agrega de nuevo el rango con la fecha de vencimiento que autorizó la DGII (fiscalhub range add --expires), o solicita un rango nuevo a la DGII. Luego %s", w.sale)},
 		{"156", lang.Messagef(
 			"The indicator of a credit note (IndicadorNotaCredito) is not valid.",
 			"El indicador de nota de crédito (IndicadorNotaCredito) no es válido."),

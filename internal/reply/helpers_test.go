@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
@@ -82,22 +83,12 @@ func stranger(t *testing.T) *xmlsig.Identity {
 // subfolder patched has versions that libxml2 can read.
 func validates(t *testing.T, schema, document string) error {
 	t.Helper()
-	dir := os.Getenv("FISCALHUB_XSD")
-	if dir == "" {
-		t.Skip("the authority's schemas are not compared: set FISCALHUB_XSD to the folder of the authority's schemas")
-	}
+	dir := needtest.Schemas(t)
 	path := filepath.Join(dir, "patched", schema)
 	if _, err := os.Stat(path); err != nil {
 		path = filepath.Join(dir, schema)
 	}
-	program, err := exec.LookPath("xmllint")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("xmllint is missing: run scripts/setup")
-		}
-		t.Skip("xmllint is missing: run scripts/setup")
-	}
-	cmd := exec.CommandContext(t.Context(), program, "--noout", "--nonet", "--schema", path, "-")
+	cmd := exec.CommandContext(t.Context(), needtest.Program(t, "xmllint"), "--noout", "--nonet", "--schema", path, "-")
 	cmd.Stdin = strings.NewReader(document)
 	return cmd.Run()
 }

@@ -1,20 +1,18 @@
 package simulation
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulation/oracle"
-	"github.com/fiscalhub/fiscalhub/internal/store"
-	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
@@ -26,7 +24,7 @@ func (w *world) record(change func()) {
 }
 
 func hookOf(m webhook.Message, answered bool, epoch int) oracle.Webhook {
-	return oracle.Webhook{EventID: m.ID, Body: string(m.Body), Answered: answered, Epoch: epoch}
+	return oracle.Webhook{EventID: m.ID, Body: relative(m.Body), Answered: answered, Epoch: epoch}
 }
 
 var (
@@ -187,27 +185,25 @@ func (c *client) call(n *node, key string, body []byte, repeats bool) oracle.Cre
 	x.Epoch = w.epoch
 	w.mu.Unlock()
 	w.tracef(c.name, "sends %s to %s", key, n.name)
-	done, err := n.create(w.tp.scope, key, body)
-	var conflict *pipeline.ConflictError
-	var notReady *pipeline.NotReadyError
-	var later *pipeline.LaterError // the certificate has ended since its row was read
-	w.mu.Lock()
-	dead := n.dead
-	w.mu.Unlock()
-	switch {
-	case dead: // the connection broke with the node
-	case err == nil && done.Replayed:
-		x.Outcome, x.InvoiceID, x.Body = oracle.Replayed, done.ObjectID, string(done.Body)
-	case err == nil:
-		x.Outcome, x.InvoiceID, x.Body = oracle.Created, done.ObjectID, string(done.Body)
-	case errors.As(err, &conflict):
-		x.Outcome, x.InvoiceID = oracle.Conflict, conflict.InvoiceID
-	case errors.Is(err, pipeline.ErrMismatch):
-		x.Outcome = oracle.Mismatch
-	case errors.As(err, &notReady), errors.As(err, &later):
-		x.Outcome = oracle.Refused
-	case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, errCrashed) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
-		w.problem("%s: the creation %s fails: %v", c.name, key, err)
+	answer, err := n.call(http.MethodPost, c.w.taxpayerPath("invoices"), http.Header{
+		"Authorization": {"Bearer " + w.tp.key}, "Idempotency-Key": {key}, "Content-Type": {"application/json"},
+	}, body)
+	if err == nil {
+		x.InvoiceID, x.Body = read(answer.Body.Bytes(), "data", "id"), answer.Body.String()
+		switch code := read(answer.Body.Bytes(), "error", "code"); {
+		case answer.Code == http.StatusAccepted && answer.Header().Get("Idempotency-Replayed") == "true":
+			x.Outcome = oracle.Replayed
+		case answer.Code == http.StatusAccepted:
+			x.Outcome = oracle.Created
+		case code == "external_id_conflict":
+			x.Outcome = oracle.Conflict
+		case code == "idempotency_mismatch":
+			x.Outcome = oracle.Mismatch
+		case code == "operational_readiness_failed":
+			x.Outcome = oracle.Refused
+		case answer.Code != http.StatusServiceUnavailable:
+			w.problem("%s: the creation %s is answered %d %s", c.name, key, answer.Code, code)
+		}
 	}
 	x.Ended = w.now()
 	w.tracef(c.name, "%s: %s", key, x.Outcome)
@@ -215,17 +211,29 @@ func (c *client) call(n *node, key string, body []byte, repeats bool) oracle.Cre
 	return x
 }
 
-// create registers an invoice, as the API does.
-func (n *node) create(scope store.Scope, key string, body []byte) (done pipeline.Registered, err error) {
-	ctx, cancel := context.WithTimeout(n.ctx, 20*time.Second)
-	defer cancel()
-	document, err := strictjson.Parse(body)
-	if err != nil {
-		return done, err
+// taxpayerPath returns the path of something that belongs to the taxpayer.
+func (w *world) taxpayerPath(rest string) string {
+	return "/v1/taxpayers/" + w.tp.scope.TaxpayerID + "/" + rest
+}
+
+// get reads from the API of a node. It fails when the answer is not 200.
+func (w *world) get(n *node, path string) ([]byte, error) {
+	answer, err := n.call(http.MethodGet, w.taxpayerPath(path), http.Header{"Authorization": {"Bearer " + w.tp.key}}, nil)
+	if err == nil && answer.Code != http.StatusOK {
+		err = fmt.Errorf("%d %s", answer.Code, answer.Body)
 	}
-	command, err := pipeline.NewCommand(body, document, "")
-	command.Scope, command.Key, command.RequestID, command.Refusal = scope, key, "req", err
-	return n.pipeline.Register(ctx, command)
+	return answer.Body.Bytes(), err
+}
+
+// read returns a member of a member of a JSON object; empty if there is none.
+func read(body []byte, outer, inner string) string {
+	var all map[string]json.RawMessage
+	var members map[string]any
+	if json.Unmarshal(body, &all) != nil || json.Unmarshal(all[outer], &members) != nil {
+		return ""
+	}
+	text, _ := members[inner].(string)
+	return text
 }
 
 func externalID(body []byte) string {
@@ -250,23 +258,25 @@ func (c *client) look() {
 		return
 	}
 	w.spawn(n.group, "read", func() {
-		inv, err := n.store.Invoice(n.ctx, w.tp.scope, id)
+		body, err := w.get(n, "invoices/"+id)
 		if err != nil {
 			return
 		}
-		w.tracef(c.name, "%s is %s", key, inv.Status)
+		status := read(body, "data", "status")
+		w.tracef(c.name, "%s is %s", key, status)
 		w.record(func() {
-			w.run.Reads = append(w.run.Reads, oracle.Read{InvoiceID: id, Status: string(inv.Status), Revision: inv.Revision, At: w.now(), Epoch: epoch})
+			w.run.Reads = append(w.run.Reads, oracle.Read{InvoiceID: id, Status: status, Updated: read(body, "data", "updated_at"), Epoch: epoch})
 		})
 	})
 }
 
-// A feedReader reads the feed from position to position.
+// A feedReader reads the feed from cursor to cursor.
 type feedReader struct {
-	w     *world
-	after int64
-	epoch int
-	busy  bool
+	w      *world
+	cursor string
+	seen   int64 // events of this epoch
+	epoch  int
+	busy   bool
 }
 
 // read reads the next events from a node.
@@ -278,24 +288,43 @@ func (f *feedReader) read(limit int) {
 	}
 	w.mu.Lock()
 	if f.epoch != w.epoch {
-		f.epoch, f.after = w.epoch, 0
+		f.epoch, f.cursor, f.seen = w.epoch, "", 0
 	}
 	epoch := f.epoch
 	w.mu.Unlock()
 	f.busy = true
-	w.spawn(nil, "feed", func() {
-		events, err := n.feed.Read(n.ctx, w.tp.scope, f.after, limit)
+	w.spawn(n.group, "feed", func() {
+		query := url.Values{"limit": {strconv.Itoa(limit)}}
+		if f.cursor != "" {
+			query.Set("cursor", f.cursor)
+		}
+		body, err := w.get(n, "events?"+query.Encode())
+		var page struct{ Data []json.RawMessage }
+		if err == nil {
+			err = json.Unmarshal(body, &page)
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		f.busy = false
 		if err != nil || epoch != w.epoch {
 			return
 		}
-		for _, e := range events {
-			w.run.Feed = append(w.run.Feed, oracle.Event{
-				Number: e.Number, ID: e.ID, Kind: e.Kind, DocumentID: e.DocumentID, Body: string(e.Body), Revision: e.Revision, Epoch: epoch,
-			})
-			f.after = e.Number
+		for _, e := range page.Data {
+			f.seen++
+			w.run.Feed = append(w.run.Feed, oracle.Event{Number: f.seen, ID: stringOf(e, "id"), Kind: stringOf(e, "type"), Body: relative(e), Epoch: epoch})
 		}
+		f.cursor = read(body, "meta", "next_cursor")
 	})
 }
+
+func stringOf(object []byte, member string) string {
+	var all map[string]any
+	if json.Unmarshal(object, &all) != nil {
+		return ""
+	}
+	text, _ := all[member].(string)
+	return text
+}
+
+// relative returns an event with links as the database has them.
+func relative(event []byte) string { return strings.ReplaceAll(string(event), `"`+publicURL, `"`) }

@@ -16,7 +16,7 @@ import (
 // to use: a previous provider, or a copy of a database, has the same range.
 func (w *world) otherProvider() {
 	var next, last int64
-	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT coalesce(min(next_number), 0), coalesce(max(last_number), 0) FROM sequences WHERE ecf_type = '31' AND next_number <= last_number`).Scan(&next, &last))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT coalesce(min(next_number), 0), coalesce(max(last_number), 0) FROM number_ranges WHERE ecf_type = '31' AND next_number <= last_number`).Scan(&next, &last))
 	number := next + w.draw64(3)
 	if next == 0 || number > last {
 		return

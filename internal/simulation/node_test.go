@@ -1,10 +1,13 @@
 package simulation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,14 +15,10 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
-	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/live"
-	"github.com/fiscalhub/fiscalhub/internal/notify"
-	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	shipped "github.com/fiscalhub/fiscalhub/internal/node"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
-	"github.com/fiscalhub/fiscalhub/internal/watch"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -47,21 +46,16 @@ type node struct {
 	hooksIdleUntil        time.Time
 	nextTry               time.Time // of jobs that wait for the authority
 	working               int
-	sending, keeping      bool
-	lastKept              time.Time
+	busy                  map[string]bool // activities under way
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	group  *sync.WaitGroup // activities of this life
 	ended  chan struct{}   // closed when nothing of the last life runs any more
 
-	store    *store.Store
-	fence    *fence.Fence
-	client   *dgii.Client
-	pipeline *pipeline.Pipeline
-	watcher  *watch.Watcher
-	sender   *notify.Sender
-	feed     *notify.Feed
+	store *store.Store
+	*shipped.Node
+	handler http.Handler
 }
 
 // up reports whether the service of the node runs.
@@ -107,9 +101,9 @@ func (n *node) boot() {
 	w.mu.Lock()
 	n.group, n.ended = new(sync.WaitGroup), make(chan struct{})
 	n.dead, n.ready, n.conns = false, false, nil
-	n.working, n.sending, n.keeping, n.idleUntil, n.hooksIdleUntil, n.pausedUntil = 0, false, false, time.Time{}, time.Time{}, time.Time{}
+	n.working, n.busy, n.idleUntil, n.hooksIdleUntil, n.pausedUntil = 0, map[string]bool{}, time.Time{}, time.Time{}, time.Time{}
 	w.mu.Unlock()
-	n.store, n.fence, n.client = nil, nil, nil
+	n.store, n.Node = nil, nil
 	w.tracef(n.name, "starts")
 	w.spawn(n.group, "start", func() {
 		if err := n.start(); err != nil {
@@ -128,7 +122,8 @@ func (n *node) boot() {
 	})
 }
 
-// start builds the service from its parts, as the program does.
+// start opens the node that the program ships, with the clock, the network, the disk and
+// the faults of the simulation.
 func (n *node) start() (err error) {
 	w, log := n.w, discard()
 	began := time.Now()
@@ -144,10 +139,8 @@ func (n *node) start() (err error) {
 	if err != nil {
 		return err
 	}
-	now := n.store.Now
-	n.client, err = dgii.New(dgii.Options{
-		Hosts: hosts, Now: now, Monotonic: monotonic, Roots: w.tp.roots, Log: log, AllowOrigin: origin, Dial: n.dial,
-	})
+	keys := seal.NewKeys(filepath.Join(w.dir, "master.key"))
+	ring, err := access.LoadKeyring(n.ctx, n.store, keys)
 	if err != nil {
 		return err
 	}
@@ -157,51 +150,57 @@ func (n *node) start() (err error) {
 			_ = os.Remove(file) // it may not exist
 		}
 	}
-	n.fence, err = fence.Open(n.ctx, fence.Options{Store: n.store, Env: fiscal.Production, Path: n.witness(), Now: now, Log: log})
+	opened, err := shipped.Open(n.ctx, shipped.Config{
+		Environment: fiscal.Production, Store: n.store, Keys: keys, Keyring: ring, BaseURL: publicURL, Log: log,
+		Authority: dgii.Options{Hosts: hosts, Monotonic: monotonic, AllowOrigin: origin, Dial: n.dial},
+		Roots:     w.tp.roots, Witness: n.witness(), CompareRate: 30, Identities: signing{w}, Poster: w.hook, Point: n.point, Random: n.jitter,
+	})
 	if err != nil {
 		return err
 	}
-	point := func(name string) error {
-		w.tracef(n.name, "%s%s", w.label(), name)
-		if name == "before witnessing" {
-			return w.reach(n, name)
+	n.Node, n.handler = opened, opened.Handler()
+	return nil
+}
+
+// point is called at the commits of stages and of webhooks, and at each write of the witness.
+func (n *node) point(name string) error {
+	n.w.tracef(n.name, "%s%s", n.w.label(), name)
+	if name == "before witnessing" {
+		return n.w.reach(n, name)
+	}
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if n.dead {
+		return errCrashed
+	}
+	return nil
+}
+
+// errNoAnswer says that a connection broke before the answer came.
+var errNoAnswer = errors.New("no answer")
+
+// call sends a request to the API or the receiver of the node. It fails when the node crashes
+// before it has answered.
+func (n *node) call(method, path string, header http.Header, body []byte) (answer *httptest.ResponseRecorder, err error) {
+	ctx, cancel := context.WithTimeout(n.ctx, 20*time.Second)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, method, publicURL+path, bytes.NewReader(body))
+	r.Header = header
+	answer = httptest.NewRecorder()
+	defer func() {
+		if aborted := recover(); aborted == http.ErrAbortHandler { //nolint:errorlint // a handler panics with this very value
+			err = errNoAnswer
+		} else if aborted != nil {
+			panic(aborted)
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		n.w.mu.Lock()
+		defer n.w.mu.Unlock()
 		if n.dead {
-			return errCrashed
+			err = errNoAnswer
 		}
-		return nil
-	}
-	plan, err := live.New(live.Options{
-		Store: n.store, Env: fiscal.Production, Authority: n.client, Identities: signing{w}, Now: now, Log: log, Fence: n.fence,
-		Point: point, Random: n.jitter,
-	})
-	if err != nil {
-		return err
-	}
-	n.watcher, err = watch.New(watch.Options{Store: n.store, Env: fiscal.Production, Authority: n.client, Now: now, Log: log})
-	if err != nil {
-		return err
-	}
-	n.pipeline, err = pipeline.New(pipeline.Options{Store: n.store, Plan: plan, Watcher: n.watcher, Env: fiscal.Production, Now: now, Log: log, Point: point})
-	if err != nil {
-		return err
-	}
-	n.feed = notify.NewFeed(n.store)
-	n.sender, err = notify.NewSender(notify.SenderOptions{
-		Store: n.store, Secrets: access.NewSecrets(n.store, seal.NewKeys(filepath.Join(w.dir, "master.key"))), Poster: w.hook,
-		Env: fiscal.Production, Now: now, Log: log, Random: n.jitter,
-		Point: func(string) error {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if n.dead {
-				return errCrashed
-			}
-			return nil
-		},
-	})
-	return err
+	}()
+	n.handler.ServeHTTP(answer, r)
+	return answer, nil
 }
 
 // jitter draws for the goroutine that calls it: after a crash several of them draw at the
@@ -259,11 +258,8 @@ func (n *node) crash() {
 	}
 	w.spawn(nil, "end", func() {
 		n.group.Wait()
-		if n.client != nil {
-			n.client.Close()
-		}
-		if n.fence != nil {
-			_ = n.fence.Close() // a crash closes no file
+		if n.Node != nil {
+			_ = n.Node.Close() // a crash closes no file
 		}
 		if n.store != nil {
 			_ = n.store.Close() // nor a database
@@ -283,7 +279,7 @@ func (n *node) work() {
 	life := n.group
 	w.mu.Unlock()
 	w.spawn(n.group, "claim", func() {
-		jobs, err := n.pipeline.Claim(n.ctx, limit)
+		jobs, err := n.Pipeline.Claim(n.ctx, limit)
 		w.mu.Lock()
 		if n.group == life {
 			if err != nil || len(jobs) == 0 {
@@ -299,15 +295,16 @@ func (n *node) work() {
 				all.Go(func() {
 					w.labelled(name, func() {
 						if w.reach(n, "start") == nil {
-							n.pipeline.RunJob(n.ctx, job)
+							n.Pipeline.RunJob(n.ctx, job)
 						}
 					})
 				})
 				continue
 			}
-			w.labelled(name, func() { n.pipeline.RunJob(n.ctx, job) })
+			w.labelled(name, func() { n.Pipeline.RunJob(n.ctx, job) })
 		}
 		all.Wait()
+		n.Pipeline.Journal().Flush(n.ctx)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.dirty = true
@@ -317,54 +314,54 @@ func (n *node) work() {
 	})
 }
 
-// send delivers webhooks that are due.
-func (n *node) send() {
+// begin starts an activity, unless it is under way. ended is called when it has ended, in the
+// same life.
+func (n *node) begin(name string, step func(context.Context) error, ended func(error)) {
 	w := n.w
 	w.mu.Lock()
-	n.sending = true
-	life := n.group
+	begins, life := n.ready && !n.dead && !n.busy[name], n.group
+	if begins {
+		n.busy[name] = true
+	}
 	w.mu.Unlock()
-	w.spawn(n.group, "webhooks", func() {
-		attempts, err := n.sender.Step(n.ctx)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.dirty = true
-		if n.group != life {
-			return
-		}
-		n.sending = false
-		if attempts == 0 || err != nil {
-			n.hooksIdleUntil = w.now().Add(time.Second)
-		}
-	})
-}
-
-// keep does the work of a node that belongs to no document: its heartbeat, and the state
-// of the contingency.
-func (n *node) keep() {
-	w := n.w
-	w.mu.Lock()
-	begin, life := n.ready && !n.dead && !n.keeping, n.group
-	n.keeping = n.keeping || begin
-	w.mu.Unlock()
-	if !begin {
+	if !begins {
 		return
 	}
-	w.spawn(n.group, "heartbeat", func() {
-		signals := pipeline.Signals{Wake: func() {}, Notify: func(store.Scope) {}}
-		err := errors.Join(n.fence.Beat(n.ctx), n.watcher.CheckOutage(n.ctx, signals))
-		if now := w.now(); now.Sub(n.lastKept) >= time.Hour {
-			n.lastKept = now
-			err = errors.Join(err, n.watcher.CheckOverdue(n.ctx, signals), n.watcher.Warn(n.ctx, signals))
-		}
-		if err != nil {
-			w.tracef(n.name, "the heartbeat fails")
-		}
+	w.spawn(n.group, name, func() {
+		err := step(n.ctx)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.dirty = true
 		if n.group == life {
-			n.keeping = false
+			n.busy[name] = false
+			ended(err)
 		}
 	})
+}
+
+// send delivers webhooks that are due.
+func (n *node) send() {
+	attempts := 0
+	step := func(ctx context.Context) (err error) {
+		attempts, err = n.Sender.Step(ctx)
+		return err
+	}
+	n.begin(shipped.Webhooks, step, func(err error) {
+		if attempts == 0 || err != nil {
+			n.hooksIdleUntil = n.w.now().Add(time.Second)
+		}
+	})
+}
+
+// keep does the work of a node that belongs to no document: its heartbeat, the checks of the
+// watcher, the comparison with the authority.
+func (n *node) keep() {
+	if !n.up() {
+		return
+	}
+	for _, a := range n.Activities() {
+		if a.Name != shipped.Jobs && a.Name != shipped.Webhooks && a.Step != nil {
+			n.begin(a.Name, a.Step, func(error) {}) // the node tries again the next time
+		}
+	}
 }

@@ -33,6 +33,9 @@ type plan struct {
 	lostDisks                           int  // nodes that start with an empty disk
 	restarts, pauses, cuts, outages     int
 	databaseStalls, failovers, foreigns int
+
+	responses int  // of the buyer
+	compares  bool // the run goes on until every document was compared with the authority
 }
 
 func newPlan(r *rand.Rand) plan {
@@ -71,6 +74,7 @@ func newPlan(r *rand.Rand) plan {
 	if r.IntN(3) == 0 {
 		p.rules = append(p.rules, wrongAnswers(r)...)
 	}
+	p.responses, p.compares = some(60, 12), r.IntN(4) == 0
 	return p
 }
 
@@ -132,8 +136,8 @@ func wrongAnswers(r *rand.Rand) []simulator.Rule {
 func (p plan) String() string {
 	return fmt.Sprintf("%d nodes with %d workers, %d clients, %d documents in %s and %d bursts, ranges of %d numbers; authority %s, duplicates %s, validation up to %s, lag up to %s, skew %s; "+
 		"of 10,000: crash %d, error before %d and after %d, stall %d, witness %d, message %d, webhook %d; wrong clocks %t; "+
-		"restarts %d, pauses %d, cuts %d, outages %d, database stalls %d, failovers %d, documents of others %d, lost disks %d, certificate ends %t, %d rules",
+		"restarts %d, pauses %d, cuts %d, outages %d, database stalls %d, failovers %d, documents of others %d, lost disks %d, certificate ends %t, %d rules; responses %d, comparison %t",
 		p.nodes, p.workers, p.clients, p.documents, p.span, p.bursts, p.numbers, p.profile, p.duplicates, p.validation, p.lag, p.authoritySkew,
 		p.crash, p.errorBefore, p.errorAfter, p.stall, p.witness, p.network, p.hook, p.skew,
-		p.restarts, p.pauses, p.cuts, p.outages, p.databaseStalls, p.failovers, p.foreigns, p.lostDisks, p.certificateEnds, len(p.rules))
+		p.restarts, p.pauses, p.cuts, p.outages, p.databaseStalls, p.failovers, p.foreigns, p.lostDisks, p.certificateEnds, len(p.rules), p.responses, p.compares)
 }

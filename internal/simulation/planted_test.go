@@ -146,7 +146,7 @@ var (
 func TestPlanted(t *testing.T) {
 	name := os.Getenv("PLANTED")
 	if name == "" {
-		t.Skip("PLANTED names a planted bug, or is \"all\"")
+		t.Skip("`make planted` runs this test")
 	}
 	seeds := number(t, "SIMULATE_SEEDS", 1000)
 	for _, p := range plantedBugs(t) {

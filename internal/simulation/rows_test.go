@@ -66,9 +66,21 @@ func (w *world) settled() bool {
 	}
 	var jobs, hooks, events int64
 	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM jobs`).Scan(&jobs))
-	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`).Scan(&hooks))
-	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM notices`).Scan(&events))
-	return jobs == 0 && hooks == 0 && w.feed.epoch == w.epoch && events <= w.feed.after
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM webhook_deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`).Scan(&hooks))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM events`).Scan(&events))
+	return jobs == 0 && hooks == 0 && w.feed.epoch == w.epoch && events <= w.feed.seen && w.compared()
+}
+
+// compared reports whether every judged document was compared with the authority, a day
+// after its last change, if the run is to go on for so long.
+func (w *world) compared() bool {
+	if !w.plan.compares {
+		return true
+	}
+	var left int64
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM invoices i WHERE encf IS NOT NULL AND status IN ('accepted', 'accepted_conditional', 'delivered', 'rejected')
+		AND NOT EXISTS (SELECT 1 FROM comparisons c WHERE c.first_at > i.updated_at OR c.first_at = i.updated_at AND c.first_id >= i.document_id)`).Scan(&left))
+	return left == 0
 }
 
 // each calls scan for every row of a query.
@@ -90,7 +102,7 @@ func (w *world) collect() oracle.Run {
 	for _, rule := range w.plan.rules {
 		r.SplitTracks = r.SplitTracks || rule.Action.Fault == "F13"
 	}
-	w.each(`SELECT id, document_id, external_id, ecf_type, status, sequence, coalesce(encf, ''), coalesce(track_id, '') FROM invoices ORDER BY external_id`, func(row *sql.Rows) error {
+	w.each(`SELECT id, document_id, external_id, ecf_type, status, revision, coalesce(encf, ''), coalesce(track_id, '') FROM documents ORDER BY external_id`, func(row *sql.Rows) error {
 		var i oracle.Invoice
 		err := row.Scan(&i.ID, &i.DocumentID, &i.ExternalID, &i.Type, &i.Status, &i.Revision, &i.ENCF, &i.TrackID)
 		r.Invoices = append(r.Invoices, i)
@@ -104,7 +116,7 @@ func (w *world) collect() oracle.Run {
 		r.History = append(r.History, h)
 		return err
 	})
-	w.each(`SELECT rnc, encf, document_id, sequence_id, number_state, xml_sha256, sent_sha256 FROM issued WHERE former_document_id IS NULL ORDER BY encf`, func(row *sql.Rows) error {
+	w.each(`SELECT rnc, encf, document_id, range_id, number_state, xml_sha256, sent_sha256 FROM issued_documents WHERE former_document_id IS NULL ORDER BY encf`, func(row *sql.Rows) error {
 		var i oracle.Issued
 		var xml, sent []byte
 		err := row.Scan(&i.RNC, &i.ENCF, &i.DocumentID, &i.RangeID, &i.State, &xml, &sent)
@@ -118,7 +130,7 @@ func (w *world) collect() oracle.Run {
 		r.Keys = append(r.Keys, k)
 		return err
 	})
-	w.each(`SELECT id, ecf_type, first_number, last_number, next_number FROM sequences ORDER BY ecf_type, first_number`, func(row *sql.Rows) error {
+	w.each(`SELECT id, ecf_type, first_number, last_number, next_number FROM number_ranges ORDER BY ecf_type, first_number`, func(row *sql.Rows) error {
 		var s oracle.Range
 		err := row.Scan(&s.ID, &s.Type, &s.First, &s.Last, &s.Next)
 		r.Ranges = append(r.Ranges, s)
@@ -132,13 +144,13 @@ func (w *world) collect() oracle.Run {
 		r.Attempts = append(r.Attempts, a)
 		return err
 	})
-	w.each(`SELECT coalesce(number, 0), id, kind, document_id, sequence, body FROM notices ORDER BY number`, func(row *sql.Rows) error {
+	w.each(`SELECT coalesce(number, 0), id, kind, document_id, revision, body FROM events ORDER BY number`, func(row *sql.Rows) error {
 		var e oracle.Event
 		err := row.Scan(&e.Number, &e.ID, &e.Kind, &e.DocumentID, &e.Revision, &e.Body)
 		r.Events = append(r.Events, e)
 		return err
 	})
-	w.each(`SELECT notice_id, state FROM deliveries ORDER BY notice_id`, func(row *sql.Rows) error {
+	w.each(`SELECT event_id, state FROM webhook_deliveries ORDER BY event_id`, func(row *sql.Rows) error {
 		var d oracle.Delivery
 		err := row.Scan(&d.EventID, &d.State)
 		r.Deliveries = append(r.Deliveries, d)
@@ -153,6 +165,7 @@ func (w *world) collect() oracle.Run {
 		}
 	}
 	w.each(`SELECT encf FROM burned ORDER BY encf`, text(&r.Abandoned))
+	w.each(`SELECT document_id FROM differences ORDER BY document_id, kind`, text(&r.Differences))
 	w.each(`SELECT document_id FROM jobs ORDER BY document_id`, text(&r.Jobs))
 	for _, d := range w.sim.Documents(simulator.Filter{}) {
 		r.Authority = append(r.Authority, oracle.Document{RNC: d.RNC, ENCF: d.ENCF, Digest: d.SHA256, TrackID: d.TrackID, Code: d.Verdict.Code, Foreign: w.foreign[d.SHA256],
@@ -171,7 +184,7 @@ func (w *world) collect() oracle.Run {
 
 // traceUnknown adds to the trace what is known of documents without a verdict.
 func (w *world) traceUnknown() {
-	w.each(`SELECT i.encf, e.body FROM evidence e JOIN invoices i ON i.document_id = e.document_id WHERE i.status = 'outcome_unknown' ORDER BY e.at, e.id`, func(row *sql.Rows) error {
+	w.each(`SELECT i.encf, e.body FROM evidence e JOIN documents i ON i.document_id = e.document_id WHERE i.status = 'outcome_unknown' ORDER BY e.at, e.id`, func(row *sql.Rows) error {
 		var encf, body string
 		err := row.Scan(&encf, &body)
 		w.tracef("world", "evidence of %s: %s", encf, body)

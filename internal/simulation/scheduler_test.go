@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	shipped "github.com/fiscalhub/fiscalhub/internal/node"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -208,7 +209,7 @@ func (w *world) starts(now time.Time) (all []func()) {
 		if jobs && n.working < w.plan.workers && !now.Before(n.idleUntil) {
 			all = append(all, n.work)
 		}
-		if !w.dueHooks.IsZero() && !w.dueHooks.After(now) && !n.sending && !now.Before(n.hooksIdleUntil) {
+		if !w.dueHooks.IsZero() && !w.dueHooks.After(now) && !n.busy[shipped.Webhooks] && !now.Before(n.hooksIdleUntil) {
 			all = append(all, n.send)
 		}
 	}
@@ -338,7 +339,7 @@ func (w *world) rest() {
 		if !w.dueJobs.IsZero() && n.working < w.plan.workers {
 			soon(later(w.dueJobs, n.idleUntil))
 		}
-		if !w.dueHooks.IsZero() && !n.sending {
+		if !w.dueHooks.IsZero() && !n.busy[shipped.Webhooks] {
 			soon(later(w.dueHooks, n.hooksIdleUntil))
 		}
 		if w.waiting && n.working < w.plan.workers {

@@ -243,7 +243,7 @@ func simulateInProcess(t *testing.T, first, seeds uint64, trace string) (string,
 func TestSimulate(t *testing.T) {
 	seeds := number(t, "SIMULATE_SEEDS", 0)
 	if seeds == 0 {
-		t.Skip("SIMULATE_SEEDS says how many seeds to run")
+		t.Skip("`make simulate` runs this test")
 	}
 	first, began := number(t, "SIMULATE_FIRST", rand.Uint64N(1<<40)), time.Now()
 	failed, documents, steps := 0, 0, 0

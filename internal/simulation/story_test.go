@@ -110,6 +110,9 @@ func (w *world) tell() {
 	for range p.foreigns {
 		at(w.otherProvider)
 	}
+	for range p.responses {
+		at(w.respond)
+	}
 	for range p.lostDisks {
 		at(func() {
 			n := w.nodes[w.draw(len(w.nodes))]
@@ -225,7 +228,7 @@ func (w *world) failover() {
 // seen returns the last number of each type that anybody has, as an operator finds it out.
 func (w *world) seen() []fence.Stated {
 	last := map[fiscal.Type]int64{}
-	w.each(`SELECT ecf_type, max(last_number) FROM sequences GROUP BY ecf_type`, func(row *sql.Rows) error {
+	w.each(`SELECT ecf_type, max(last_number) FROM number_ranges GROUP BY ecf_type`, func(row *sql.Rows) error {
 		var kind fiscal.Type
 		var number int64
 		err := row.Scan(&kind, &number)
@@ -249,9 +252,9 @@ func (w *world) seen() []fence.Stated {
 // that are fenced, with the witness of every node.
 func (w *world) operate() {
 	var fenced, problem int
-	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM sequences WHERE fenced_at IS NOT NULL`).Scan(&fenced))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM number_ranges WHERE fenced_at IS NOT NULL`).Scan(&fenced))
 	for _, kind := range []string{"31", "32"} {
-		w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM sequences WHERE ecf_type = ? AND next_number <= last_number`, kind).Scan(&problem))
+		w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM number_ranges WHERE ecf_type = ? AND next_number <= last_number`, kind).Scan(&problem))
 		if problem == 0 && (w.quiet || w.draw(6) == 0) {
 			w.tracef("world", "a range of type %s is added", kind)
 			w.addRange(kind, max(w.plan.numbers, 5))
@@ -271,7 +274,7 @@ func (w *world) operate() {
 			if !n.up() {
 				return
 			}
-			r := fence.Releaser{Store: n.store, Authority: n.client, Identities: signing{w}, Fence: n.fence, Now: n.store.Now}
+			r := n.Releaser()
 			_, err := r.Release(n.ctx, w.tp.scope)
 			if errors.Is(err, fence.ErrNotStated) {
 				r.Stated = w.seen()

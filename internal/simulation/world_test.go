@@ -21,6 +21,7 @@ import (
 	_ "modernc.org/sqlite" // the driver of SQLite
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
@@ -29,6 +30,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/simulation/oracle"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/webhook"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -38,6 +40,7 @@ const (
 	holder      = "00112345678"
 	buyerSigner = "00199000019"
 	origin      = "http://authority.test"
+	publicURL   = "https://invoices.test"
 	firstRange  = 40 // numbers of the first range of each type, unless the seed says less
 )
 
@@ -48,6 +51,9 @@ func noon() time.Time { return time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC) }
 // migration and a certificate take longer than a run.
 type template struct {
 	database, master, root []byte
+	key                    string // of the clients
+	source                 string // relays messages of buyers
+	secret                 webhook.Secret
 	id                     *xmlsig.Identity
 	roots                  *x509.CertPool
 	scope                  store.Scope
@@ -92,7 +98,8 @@ func makeTemplate(t *testing.T) (*template, error) {
 		return nil, err
 	}
 	keys := seal.NewKeys(keyFile)
-	if _, err := access.LoadKeyring(ctx, s, keys); err != nil {
+	ring, err := access.LoadKeyring(ctx, s, keys)
+	if err != nil {
 		return nil, err
 	}
 	tp.scope = store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}
@@ -115,6 +122,20 @@ func makeTemplate(t *testing.T) (*template, error) {
 	if err != nil {
 		return nil, err
 	}
+	key, _, err := access.NewCredentials(s, ring, noon).Issue(ctx, access.Terms{TaxpayerID: tp.scope.TaxpayerID, Environment: fiscal.Production, Scopes: apikey.AllScopes()})
+	if err != nil {
+		return nil, err
+	}
+	tp.key = key.Reveal()
+	sources, err := notify.NewSources(notify.SourcesOptions{Store: s, Secrets: access.NewSecrets(s, keys), Now: noon})
+	if err != nil {
+		return nil, err
+	}
+	made, secret, err := sources.Create(ctx, tp.scope)
+	if err != nil {
+		return nil, err
+	}
+	tp.source, tp.secret = made.ID, secret
 	hooks, err := notify.NewEndpoints(notify.EndpointsOptions{
 		Store: s, Secrets: access.NewSecrets(s, keys), Poster: &receiver{}, Guard: netguard.Guard{Private: true}, Now: noon,
 	})
@@ -205,7 +226,7 @@ func newWorld(t *testing.T, tp *template, seed uint64, dir string) *world {
 		buyer.Receiver = &simulator.Receiver{RequireToken: w.plan.buyerToken}
 	}
 	var err error
-	w.sim, err = simulator.New(simulator.Options{Now: w.now, Seed: seed, Root: tp.root, Fixture: &simulator.Fixture{
+	w.sim, err = simulator.New(simulator.Options{Now: w.now, Seed: seed, Root: tp.root, Client: &http.Client{Transport: w}, Fixture: &simulator.Fixture{
 		Taxpayers: []simulator.Taxpayer{simulator.Baseline(issuerRNC, holder, "2027-12-31"), buyer}, Config: &config,
 	}})
 	w.must(err)
@@ -244,19 +265,19 @@ func (w *world) openRows() {
 	w.queryJobs, err = w.rows.PrepareContext(w.ctx(), `SELECT min(CASE WHEN run_at < ?1 THEN max(run_at, lease_until) END), coalesce(sum(run_at >= ?1), 0) FROM jobs`)
 	w.must(err)
 	w.queryHooks, err = w.rows.PrepareContext(w.ctx(), `SELECT min(max(d.run_at, d.lease_until, CASE WHEN e.failures >= 10 THEN e.rest_until ELSE 0 END))
-		FROM deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`)
+		FROM webhook_deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`)
 	w.must(err)
 }
 
 // addRange adds a range of numbers after those that exist, as an operator would.
 func (w *world) addRange(kind string, numbers int) {
 	var last int64
-	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT coalesce(max(last_number), 0) FROM sequences WHERE ecf_type = ?`, kind).Scan(&last))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT coalesce(max(last_number), 0) FROM number_ranges WHERE ecf_type = ?`, kind).Scan(&last))
 	expires := ""
 	if kind == "31" {
 		expires = "2027-12-31"
 	}
-	_, err := w.rows.ExecContext(w.ctx(), `INSERT INTO sequences (id, environment, taxpayer_id, ecf_type, first_number, last_number, next_number, expires, created_at)
+	_, err := w.rows.ExecContext(w.ctx(), `INSERT INTO number_ranges (id, environment, taxpayer_id, ecf_type, first_number, last_number, next_number, expires, created_at)
 		VALUES (?, 'production', ?, ?, ?, ?, ?, ?, ?)`, store.NewID(), w.tp.scope.TaxpayerID, kind, last+1, last+int64(numbers), last+1, expires, w.now().UnixMicro())
 	w.must(err)
 }

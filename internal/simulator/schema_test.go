@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 )
 
@@ -76,9 +77,7 @@ func TestOfficialSchemaIsUsedWhenConfigured(t *testing.T) {
 	if docs[0].Verdict.Row != 3 {
 		t.Errorf("%+v", docs[0].Verdict)
 	}
-	if folder == "" {
-		t.Skip("set FISCALHUB_XSD to the folder of the authority's schemas to test them")
-	}
+	needtest.Schemas(t)
 	if docs[1].Verdict.Row != 21 {
 		t.Errorf("%+v", docs[1].Verdict)
 	}

@@ -35,7 +35,7 @@ type Attempt struct {
 
 // ofReplacedNumber selects the attempts a that sent a document under a number that was
 // replaced since.
-const ofReplacedNumber = `EXISTS (SELECT 1 FROM issued r WHERE r.former_document_id = a.document_id AND r.sent_sha256 = a.sha256)`
+const ofReplacedNumber = `EXISTS (SELECT 1 FROM issued_documents r WHERE r.former_document_id = a.document_id AND r.sent_sha256 = a.sha256)`
 
 // Attempts lists the attempts to send a document, the first one first.
 func (r reader) Attempts(ctx context.Context, scope Scope, documentID string) ([]Attempt, error) {
@@ -156,8 +156,8 @@ func (tx *Tx) openLostAttempts(ctx context.Context, n NumberRange, u Unsent, at 
 		INSERT INTO attempts (document_id, number, environment, taxpayer_id, kind, sha256, opened_at, closed_at, class, detail)
 		SELECT i.document_id, coalesce((SELECT max(a.number) FROM attempts a WHERE a.document_id = i.document_id), 0) + 1,
 			i.environment, i.taxpayer_id, 'submit', i.sent_sha256, cast(` + next(micros(at)) + ` AS bigint), NULL, '', cast(` + next(lostAttempt) + ` AS text)
-		FROM jobs j JOIN issued i ON i.document_id = j.document_id
-		WHERE j.document_id IN (` + ids + `) AND j.stage = 'submit' AND i.sequence_id = ` + next(n.ID) + conditions + `
+		FROM jobs j JOIN issued_documents i ON i.document_id = j.document_id
+		WHERE j.document_id IN (` + ids + `) AND j.stage = 'submit' AND i.range_id = ` + next(n.ID) + conditions + `
 			AND NOT EXISTS (SELECT 1 FROM attempts o WHERE o.document_id = i.document_id AND o.closed_at IS NULL)
 		ON CONFLICT DO NOTHING` // a worker has opened one at the same moment
 	result, err := tx.q.ExecContext(ctx, text, args...)

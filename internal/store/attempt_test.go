@@ -85,7 +85,7 @@ func TestLostAttemptsAreOpenedInBatches(t *testing.T) {
 		}
 		db := storetest.OpenSQL(t, address)
 		if _, err := db.ExecContext(t.Context(), `
-			INSERT INTO issued (environment, rnc, encf, taxpayer_id, document_id, sequence_id, certificate, number_state, security_code, buyer_rnc,
+			INSERT INTO issued_documents (environment, rnc, encf, taxpayer_id, document_id, range_id, certificate, number_state, security_code, buyer_rnc,
 				signed_at, created_at, xml_sha256, sent_sha256, xml)
 			SELECT environment, '199000013', 'E32' || substr(document_id, 27), taxpayer_id, document_id, '`+numbers.ID+`', '', 'issued', '', '', 0, 0, lease, lease, lease
 			FROM (SELECT environment, taxpayer_id, document_id, cast(lease AS `+map[bool]string{true: "bytea", false: "blob"}[s.Shared()]+`) AS lease FROM jobs) AS j`); err != nil {

@@ -69,7 +69,7 @@ func (r reader) NumbersLeft(ctx context.Context, env fiscal.Environment, day fis
 		SELECT taxpayer_id, ecf_type,
 			cast(sum(CASE WHEN fenced_at IS NULL AND (expires = '' OR expires >= $2) THEN last_number - next_number + 1 ELSE 0 END) AS bigint),
 			cast(sum(CASE WHEN fenced_at IS NULL THEN 0 ELSE 1 END) AS bigint)
-		FROM sequences WHERE environment = $1 GROUP BY taxpayer_id, ecf_type ORDER BY taxpayer_id, ecf_type`, env, day.String())
+		FROM number_ranges WHERE environment = $1 GROUP BY taxpayer_id, ecf_type ORDER BY taxpayer_id, ecf_type`, env, day.String())
 	if err != nil {
 		return nil, r.d.wrap("read numbers left", err)
 	}

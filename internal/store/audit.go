@@ -15,9 +15,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Change is one change of an object, for the audit log. Before and After have the
+// AuditEntry is one change of an object, for the audit log. Before and After have the
 // fields of the object that a person may see: no keys, digests or secrets.
-type Change struct {
+type AuditEntry struct {
 	Scope  Scope  // empty for an object that belongs to no taxpayer
 	Action string // like credential.revoke
 	Object string // like credential:ID
@@ -28,7 +28,7 @@ type Change struct {
 // Audit appends a change to the audit log, as one of the caller of the context. The
 // entry is committed with the change, or not at all. The log is locked until the
 // transaction ends, so only rare changes by operators and guards belong into it.
-func (tx *Tx) Audit(ctx context.Context, c Change) error {
+func (tx *Tx) Audit(ctx context.Context, c AuditEntry) error {
 	before, after, err := c.fields()
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (tx *Tx) Audit(ctx context.Context, c Change) error {
 
 // AuditOnce is Audit, unless the log has the same action on the same object since the
 // given instant. It reports whether it has added an entry.
-func (tx *Tx) AuditOnce(ctx context.Context, c Change, since time.Time) (fresh bool, err error) {
+func (tx *Tx) AuditOnce(ctx context.Context, c AuditEntry, since time.Time) (fresh bool, err error) {
 	// The lock keeps another node from adding the entry after the look-up.
 	if _, err := tx.q.ExecContext(ctx, `UPDATE audit_head SET seq = seq WHERE id = $1`, 1); err != nil {
 		return false, tx.d.wrap("lock audit log", err)
@@ -77,7 +77,7 @@ const auditColumns = `seq, at, actor, origin, request_id, reason, action, object
 
 // fields returns Before and After as JSON. When an object has both, only the fields
 // that differ are kept.
-func (c Change) fields() (before, after string, err error) {
+func (c AuditEntry) fields() (before, after string, err error) {
 	b, a := c.Before, c.After
 	if b != nil && a != nil {
 		b, a = make(map[string]any), make(map[string]any)

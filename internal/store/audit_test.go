@@ -123,7 +123,7 @@ func addEntries(t *testing.T, s *store.Store, n int) {
 	t.Helper()
 	err := s.Update(t.Context(), func(tx *store.Tx) error {
 		for i := range n {
-			if err := tx.Audit(t.Context(), store.Change{Action: "test", Object: fmt.Sprintf("thing:%d", i+1), After: map[string]any{"n": i}}); err != nil {
+			if err := tx.Audit(t.Context(), store.AuditEntry{Action: "test", Object: fmt.Sprintf("thing:%d", i+1), After: map[string]any{"n": i}}); err != nil {
 				return err
 			}
 		}
@@ -282,7 +282,7 @@ func TestAuditFilter(t *testing.T) {
 		for i, actor := range []string{"ana", "ben", "ana"} {
 			ctx := audit.WithCaller(t.Context(), audit.Caller{Actor: actor})
 			err := s.Update(ctx, func(tx *store.Tx) error {
-				return tx.Audit(ctx, store.Change{Scope: store.Scope{TaxpayerID: "t"}, Action: "test", Object: fmt.Sprintf("thing:%d", i+1)})
+				return tx.Audit(ctx, store.AuditEntry{Scope: store.Scope{TaxpayerID: "t"}, Action: "test", Object: fmt.Sprintf("thing:%d", i+1)})
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -58,7 +58,7 @@ func (tx *Tx) ReportFailure(ctx context.Context, env fiscal.Environment, since t
 // CorrectContact replaces instants that a clock stored which was ahead by now: otherwise no
 // answer would end the failures, and no failure would count, before they have passed.
 func (tx *Tx) CorrectContact(ctx context.Context, env fiscal.Environment, now time.Time) error {
-	_, err := tx.change(ctx, "correct the contact with the authority", statement{`
+	_, err := tx.write(ctx, "correct the contact with the authority", statement{`
 		UPDATE authority_contact SET
 			answered_at = CASE WHEN answered_at > $3 THEN cast($2 AS bigint) ELSE answered_at END,
 			failing_since = CASE WHEN failing_since > $3 THEN cast($2 AS bigint) ELSE failing_since END

@@ -57,19 +57,19 @@ func (tx *Tx) ConfirmBuyerSigner(ctx context.Context, s BuyerSigner) error {
 	if err != nil {
 		return tx.d.wrap("confirm signer", err)
 	}
-	return tx.Audit(ctx, Change{s.Scope, "buyer.confirm", s.object(), nil, map[string]any{"signer": s.Signer}})
+	return tx.Audit(ctx, AuditEntry{s.Scope, "buyer.confirm", s.object(), nil, map[string]any{"signer": s.Signer}})
 }
 
 // RemoveBuyerSigner removes a signer. The error is ErrNotFound when the signer is not
 // known. A later acknowledgement of the signer adds it again.
 func (tx *Tx) RemoveBuyerSigner(ctx context.Context, s BuyerSigner) error {
-	err := tx.changeOne(ctx, "remove signer", ErrNotFound, statement{`
+	err := tx.writeOne(ctx, "remove signer", ErrNotFound, statement{`
 		DELETE FROM buyer_signers WHERE environment = $1 AND taxpayer_id = $2 AND buyer_rnc = $3 AND signer = $4`,
 		[]any{string(s.Environment), s.TaxpayerID, s.BuyerRNC, s.Signer}})
 	if err != nil {
 		return err
 	}
-	return tx.Audit(ctx, Change{s.Scope, "buyer.remove", s.object(), map[string]any{"signer": s.Signer}, nil})
+	return tx.Audit(ctx, AuditEntry{s.Scope, "buyer.remove", s.object(), map[string]any{"signer": s.Signer}, nil})
 }
 
 // IsBuyerSigner reports whether a signer is known to act for a buyer.

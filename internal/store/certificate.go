@@ -93,7 +93,7 @@ func (tx *Tx) AddCertificate(ctx context.Context, c Certificate) (Certificate, e
 	if err != nil || stored.ID != c.ID {
 		return stored, tx.d.wrap("read certificate", err)
 	}
-	return stored, tx.Audit(ctx, Change{c.Scope, "certificate.import", "certificate:" + c.ID, nil, c.auditFields()})
+	return stored, tx.Audit(ctx, AuditEntry{c.Scope, "certificate.import", "certificate:" + c.ID, nil, c.auditFields()})
 }
 
 // auditFields returns what the audit log shows of a certificate.
@@ -107,7 +107,7 @@ func (c Certificate) auditFields() map[string]any {
 // RevokeCertificate keeps a certificate from signing. It does not change a revoked
 // certificate. The error is ErrNotFound when there is no such certificate.
 func (tx *Tx) RevokeCertificate(ctx context.Context, scope Scope, id string, at time.Time) error {
-	changed, err := tx.change(ctx, "revoke certificate", statement{`
+	changed, err := tx.write(ctx, "revoke certificate", statement{`
 		UPDATE certificates SET revoked_at = $4 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND revoked_at IS NULL`,
 		[]any{scope.Environment, scope.TaxpayerID, id, micros(at)}})
 	if err != nil {
@@ -120,7 +120,7 @@ func (tx *Tx) RevokeCertificate(ctx context.Context, scope Scope, id string, at 
 			scope.Environment, scope.TaxpayerID, id).Scan(&known)
 		return tx.d.wrap("read certificate", err)
 	}
-	return tx.Audit(ctx, Change{scope, "certificate.revoke", "certificate:" + id, nil, map[string]any{"revoked_at": auditTime(at)}})
+	return tx.Audit(ctx, AuditEntry{scope, "certificate.revoke", "certificate:" + id, nil, map[string]any{"revoked_at": auditTime(at)}})
 }
 
 // RewrapCertificate replaces the encrypted key of a certificate. It is the same key,

@@ -76,7 +76,7 @@ func (tx *Tx) StartComparison(ctx context.Context, c Comparison) error {
 // returns false when another node has claimed the comparison since c was read. When the
 // holder dies, other nodes continue at until.
 func (tx *Tx) ClaimComparison(ctx context.Context, c Comparison, holder string, until time.Time) (bool, error) {
-	return tx.change(ctx, "claim comparison", statement{`
+	return tx.write(ctx, "claim comparison", statement{`
 		UPDATE comparisons SET holder = $4, next_at = $5 WHERE environment = $1 AND turn = $2 AND next_at = $3`, []any{
 		string(c.Environment), c.Turn, micros(c.NextAt), holder, micros(until),
 	}})
@@ -85,7 +85,7 @@ func (tx *Tx) ClaimComparison(ctx context.Context, c Comparison, holder string, 
 // FinishComparison stores the progress of a holder and ends its claim. It changes
 // nothing and returns false when the holder's claim is over.
 func (tx *Tx) FinishComparison(ctx context.Context, c Comparison, holder string) (bool, error) {
-	return tx.change(ctx, "finish comparison", statement{`
+	return tx.write(ctx, "finish comparison", statement{`
 		UPDATE comparisons SET holder = '', next_at = $3, turn = $4, attempt = $5, first_at = $6, first_id = $7,
 			again_at = $8, again_id = $9, again_since = $10, again_until = $11, compared_at = $12
 		WHERE environment = $1 AND holder = $2`, []any{
@@ -111,7 +111,7 @@ func (r reader) documentAfter(ctx context.Context, status string, env fiscal.Env
 	var at int64
 	// The condition on encf and status is that of an index.
 	err := r.q.QueryRowContext(ctx, `
-		SELECT updated_at, document_id FROM invoices
+		SELECT updated_at, document_id FROM documents
 		WHERE environment = $1 AND encf IS NOT NULL AND `+status+`
 			AND (updated_at, document_id) > ($2, $3) AND updated_at <= $4
 		ORDER BY updated_at, document_id LIMIT 1`, env, after.micros(), after.DocumentID, micros(until)).Scan(&at, &next.DocumentID)

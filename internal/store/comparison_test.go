@@ -136,7 +136,7 @@ func TestDifferencesOfADocument(t *testing.T) {
 // accepted, one is queued or rejected, one has no number, and one belongs to another
 // environment.
 const fillAccepted = `
-	INSERT INTO invoices (id, document_id, environment, taxpayer_id, external_id, ecf_type, status, sequence, currency, issue_date,
+	INSERT INTO documents (id, document_id, environment, taxpayer_id, external_id, ecf_type, status, revision, currency, issue_date,
 		amounts, document_total, encf, track_id, messages, created_at, updated_at, request)
 	SELECT 'i' || n, 'd' || n, CASE n % 4 WHEN 3 THEN 'certification' ELSE 'production' END, 't', 'x' || n, '31',
 		CASE WHEN n % 8 = 1 THEN 'queued' WHEN n % 8 = 5 THEN 'rejected' WHEN n % 8 = 0 THEN 'delivered' ELSE 'accepted' END, 1, 'DOP', '2026-11-15',

@@ -62,7 +62,7 @@ func TestSQLiteStoresALargeRequestCompressed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var size int
-	if err := s.QueryRow(t.Context(), `SELECT length(request) FROM invoices`).Scan(&size); err != nil {
+	if err := s.QueryRow(t.Context(), `SELECT length(request) FROM documents`).Scan(&size); err != nil {
 		t.Fatal(err)
 	}
 	if size > len(text)/20 {
@@ -70,7 +70,7 @@ func TestSQLiteStoresALargeRequestCompressed(t *testing.T) {
 	}
 	// A damaged value is an error, not another text.
 	update(t, s, func(ctx context.Context, tx *store.Tx) error {
-		return tx.Exec(ctx, `UPDATE invoices SET request = substr(request, 1, 100)`)
+		return tx.Exec(ctx, `UPDATE documents SET request = substr(request, 1, 100)`)
 	})
 	if got, err := s.Request(t.Context(), inv.Scope, inv.ID); err == nil {
 		t.Errorf("a damaged request was read: %d bytes", len(got))
@@ -128,7 +128,7 @@ func TestPostgresCompressesWithLZ4WhenItCan(t *testing.T) {
 		t.Fatal(err)
 	}
 	var method string
-	if err := s.QueryRow(t.Context(), `SELECT pg_column_compression(request) FROM invoices`).Scan(&method); err != nil || method != "lz4" {
+	if err := s.QueryRow(t.Context(), `SELECT pg_column_compression(request) FROM documents`).Scan(&method); err != nil || method != "lz4" {
 		t.Errorf("the request is compressed with %q, %v", method, err)
 	}
 }

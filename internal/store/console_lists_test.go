@@ -70,7 +70,7 @@ func TestDeliveriesOfADocumentAreListed(t *testing.T) {
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			for _, document := range []string{"d", "other", ""} {
 				err := tx.Exec(ctx, `
-					INSERT INTO deliveries (endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt, run_at, lease, lease_until, created_at)
+					INSERT INTO webhook_deliveries (endpoint_id, event_id, environment, taxpayer_id, kind, document_id, revision, state, attempt, run_at, lease, lease_until, created_at)
 					VALUES ('e', $1, 'production', 't', 'k', $2, 1, 'delivered', 1, 0, '', 0, 0)`, "n-"+document, document)
 				if err != nil {
 					return err

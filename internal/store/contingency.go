@@ -41,7 +41,7 @@ func (r reader) Contingency(ctx context.Context, env fiscal.Environment) (Contin
 // nothing and returns false while another contingency has not ended. When two nodes
 // start one at the same moment, one of them returns false.
 func (tx *Tx) StartContingency(ctx context.Context, env fiscal.Environment, at time.Time) (bool, error) {
-	return tx.change(ctx, "start contingency", statement{`
+	return tx.write(ctx, "start contingency", statement{`
 		INSERT INTO contingencies (environment, started_at, ended_at)
 		SELECT cast($1 AS text), cast($2 AS bigint), NULL
 		WHERE NOT EXISTS (SELECT 1 FROM contingencies WHERE environment = $1 AND ended_at IS NULL)
@@ -51,6 +51,6 @@ func (tx *Tx) StartContingency(ctx context.Context, env fiscal.Environment, at t
 // EndContingency records the end of the current contingency and returns true. It
 // returns false when there was no contingency.
 func (tx *Tx) EndContingency(ctx context.Context, env fiscal.Environment, at time.Time) (bool, error) {
-	return tx.change(ctx, "end contingency", statement{`
+	return tx.write(ctx, "end contingency", statement{`
 		UPDATE contingencies SET ended_at = $2 WHERE environment = $1 AND ended_at IS NULL`, []any{string(env), micros(at)}})
 }

@@ -88,7 +88,7 @@ func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
 	if err != nil {
 		return tx.d.wrap("create credential", err)
 	}
-	return tx.Audit(ctx, c.change("credential.create", nil, c.auditFields()))
+	return tx.Audit(ctx, c.auditEntry("credential.create", nil, c.auditFields()))
 }
 
 // ScopeText returns the scopes in the order in which they are stored, separated by spaces.
@@ -110,8 +110,8 @@ func (c Credential) auditFields() map[string]any {
 }
 
 // change returns a change of the credential for the audit log.
-func (c Credential) change(action string, before, after map[string]any) Change {
-	return Change{Scope{Environment: c.Environment, TaxpayerID: c.TaxpayerID}, action, "credential:" + c.ID, before, after}
+func (c Credential) auditEntry(action string, before, after map[string]any) AuditEntry {
+	return AuditEntry{Scope{Environment: c.Environment, TaxpayerID: c.TaxpayerID}, action, "credential:" + c.ID, before, after}
 }
 
 // changeCredential changes a credential with a statement, and records the change if
@@ -121,14 +121,14 @@ func (tx *Tx) changeCredential(ctx context.Context, id, action string, s stateme
 	if err != nil {
 		return err
 	}
-	if changed, err := tx.change(ctx, action, s); err != nil || !changed {
+	if changed, err := tx.write(ctx, action, s); err != nil || !changed {
 		return err
 	}
 	after, err := tx.Credential(ctx, id)
 	if err != nil {
 		return err
 	}
-	return tx.Audit(ctx, after.change(action, before.auditFields(), after.auditFields()))
+	return tx.Audit(ctx, after.auditEntry(action, before.auditFields(), after.auditFields()))
 }
 
 // ExpireCredential sets when a credential expires, unless it already expires earlier.

@@ -42,7 +42,7 @@ type Delivery struct {
 	Endpoint *Endpoint
 }
 
-const deliveryColumns = `endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt,
+const deliveryColumns = `endpoint_id, event_id, environment, taxpayer_id, kind, document_id, revision, state, attempt,
 	run_at, lease, lease_until, created_at`
 
 func scanDelivery(r row) (Delivery, error) {
@@ -61,9 +61,9 @@ func (r reader) NextDelivery(ctx context.Context, env fiscal.Environment, after 
 	var at sql.NullInt64
 	err := r.q.QueryRowContext(ctx, waitingEndpoints+`
 		SELECT min(due) FROM (
-			SELECT (SELECT d.run_at FROM deliveries d
+			SELECT (SELECT d.run_at FROM webhook_deliveries d
 				WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at > $2
-				ORDER BY d.run_at, d.sequence, d.notice_id LIMIT 1) AS due
+				ORDER BY d.run_at, d.revision, d.event_id LIMIT 1) AS due
 			FROM waiting JOIN endpoints e ON e.id = waiting.id
 			WHERE e.environment = $1 AND e.status = 'enabled') AS next`,
 		env, micros(after)).Scan(&at)
@@ -77,8 +77,8 @@ func (r reader) NextDelivery(ctx context.Context, env fiscal.Environment, after 
 // because no other package contains SQL.
 func (r reader) DeliveriesOf(ctx context.Context, scope Scope, eventID string) ([]Delivery, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+deliveryColumns+` FROM deliveries d
-		WHERE environment = $1 AND taxpayer_id = $2 AND notice_id = $3
+		SELECT `+deliveryColumns+` FROM webhook_deliveries d
+		WHERE environment = $1 AND taxpayer_id = $2 AND event_id = $3
 			AND endpoint_id IN (SELECT id FROM endpoints WHERE environment = $1 AND taxpayer_id = $2)
 		ORDER BY endpoint_id`, scope.Environment, scope.TaxpayerID, eventID)
 	if err != nil {
@@ -121,7 +121,7 @@ const (
 func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcome) (disabled bool, err error) {
 	err = s.Update(ctx, func(tx *Tx) error {
 		disabled = false
-		err := tx.changeOne(ctx, "record delivery", ErrLeaseLost, endAttempt(d, o))
+		err := tx.writeOne(ctx, "record delivery", ErrLeaseLost, endAttempt(d, o))
 		if err != nil {
 			return err
 		}
@@ -146,10 +146,10 @@ func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcom
 func endAttempt(d Delivery, o DeliveryOutcome) statement {
 	if o.State == DeliveryDelivered {
 		return statement{`
-		UPDATE deliveries SET state = 'delivered', attempt = attempt + 1, lease = '', lease_until = 0 ` + whereDeliveryHeld, d.heldArgs()}
+		UPDATE webhook_deliveries SET state = 'delivered', attempt = attempt + 1, lease = '', lease_until = 0 ` + whereDeliveryHeld, d.heldArgs()}
 	}
 	return statement{`
-		UPDATE deliveries SET state = CASE WHEN run_at = $8 THEN $6 ELSE state END, attempt = CASE WHEN run_at = $8 THEN attempt + 1 ELSE attempt END,
+		UPDATE webhook_deliveries SET state = CASE WHEN run_at = $8 THEN $6 ELSE state END, attempt = CASE WHEN run_at = $8 THEN attempt + 1 ELSE attempt END,
 			run_at = CASE WHEN run_at = $8 THEN cast($7 AS bigint) ELSE run_at END, lease = '', lease_until = 0 ` + whereDeliveryHeld,
 		d.heldArgs(string(o.State), micros(o.RunAt), micros(d.RunAt))}
 }
@@ -194,7 +194,7 @@ func (tx *Tx) recordFailure(ctx context.Context, d Delivery, o DeliveryOutcome) 
 }
 
 // whereDeliveryHeld selects a delivery for as long as the sender holds its lease.
-const whereDeliveryHeld = `WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id = $4 AND lease = $5`
+const whereDeliveryHeld = `WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND event_id = $4 AND lease = $5`
 
 // heldArgs returns the arguments of whereDeliveryHeld, followed by more.
 func (d Delivery) heldArgs(more ...any) []any {
@@ -204,19 +204,19 @@ func (d Delivery) heldArgs(more ...any) []any {
 // HoldDelivery extends the lease of a delivery. The error is ErrLeaseLost when another
 // sender has the delivery.
 func (tx *Tx) HoldDelivery(ctx context.Context, d Delivery, until time.Time) error {
-	return tx.changeOne(ctx, "hold delivery", ErrLeaseLost, statement{`
-		UPDATE deliveries SET lease_until = $6 ` + whereDeliveryHeld, d.heldArgs(micros(until))})
+	return tx.writeOne(ctx, "hold delivery", ErrLeaseLost, statement{`
+		UPDATE webhook_deliveries SET lease_until = $6 ` + whereDeliveryHeld, d.heldArgs(micros(until))})
 }
 
 // ReleaseDelivery gives back a delivery without an attempt. It is due again at runAt.
 // The error is ErrLeaseLost when another sender has the delivery.
 func (tx *Tx) ReleaseDelivery(ctx context.Context, d Delivery, runAt time.Time) error {
-	return tx.changeOne(ctx, "release delivery", ErrLeaseLost, releaseDelivery(d, runAt))
+	return tx.writeOne(ctx, "release delivery", ErrLeaseLost, releaseDelivery(d, runAt))
 }
 
 func releaseDelivery(d Delivery, runAt time.Time) statement {
 	return statement{`
-		UPDATE deliveries SET run_at = $6, lease = '', lease_until = 0 ` + whereDeliveryHeld, d.heldArgs(micros(runAt))}
+		UPDATE webhook_deliveries SET run_at = $6, lease = '', lease_until = 0 ` + whereDeliveryHeld, d.heldArgs(micros(runAt))}
 }
 
 // ReleaseDeliveries gives back deliveries without an attempt. It does not change those that

@@ -47,7 +47,7 @@ func addDeliveryAttempts(some []DeliveryAttempt) (all []statement) {
 				a.HTTPStatus, a.Error, append([]byte{}, a.Answer...), optionalMicros(a.NextAt))
 		}
 		all = append(all, statement{`
-		INSERT INTO delivery_attempts (id, environment, taxpayer_id, endpoint_id, notice_id, kind, number, at, took_us, http_status,
+		INSERT INTO webhook_attempts (id, environment, taxpayer_id, endpoint_id, event_id, kind, number, at, took_us, http_status,
 			error, answer, next_at)
 		VALUES ` + strings.Join(values, ", ") + ` ON CONFLICT DO NOTHING`, args})
 		some = some[n:]
@@ -59,7 +59,7 @@ func addDeliveryAttempts(some []DeliveryAttempt) (all []statement) {
 // the attempt before the first one of the page; empty: start with the newest.
 func (r reader) DeliveryLog(ctx context.Context, scope Scope, endpointID, before string, limit int) ([]DeliveryAttempt, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+attemptColumns+` FROM delivery_attempts
+		SELECT `+attemptColumns+` FROM webhook_attempts
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND (cast($4 AS text) = '' OR id < $4)
 		ORDER BY id DESC LIMIT $5`, scope.Environment, scope.TaxpayerID, endpointID, before, limit)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r reader) DeliveryLog(ctx context.Context, scope Scope, endpointID, before
 	return collect(r.d, "read delivery log", rows, scanAttempt(scope, endpointID))
 }
 
-const attemptColumns = `id, notice_id, kind, number, at, took_us, http_status, error, answer, next_at`
+const attemptColumns = `id, event_id, kind, number, at, took_us, http_status, error, answer, next_at`
 
 // scanAttempt returns a function that reads attemptColumns of an attempt to an endpoint.
 func scanAttempt(scope Scope, endpointID string) func(row) (DeliveryAttempt, error) {

@@ -107,13 +107,13 @@ func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Deliver
 // uses no other one.
 const waitingEndpoints = `
 		WITH RECURSIVE waiting (id) AS (
-			SELECT (SELECT endpoint_id FROM deliveries
+			SELECT (SELECT endpoint_id FROM webhook_deliveries
 				WHERE state = 'pending'
-				ORDER BY endpoint_id, run_at, sequence, notice_id LIMIT 1)
+				ORDER BY endpoint_id, run_at, revision, event_id LIMIT 1)
 			UNION ALL
-			SELECT (SELECT endpoint_id FROM deliveries
+			SELECT (SELECT endpoint_id FROM webhook_deliveries
 				WHERE state = 'pending' AND endpoint_id > waiting.id
-				ORDER BY endpoint_id, run_at, sequence, notice_id LIMIT 1)
+				ORDER BY endpoint_id, run_at, revision, event_id LIMIT 1)
 			FROM waiting WHERE waiting.id IS NOT NULL)`
 
 // candidates lists the enabled endpoints of the environment that have pending
@@ -121,19 +121,19 @@ const waitingEndpoints = `
 func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, error) {
 	rows, err := s.q.QueryContext(ctx, waitingEndpoints+`
 		SELECT e.environment, e.taxpayer_id, e.id, e.failures, e.concurrency,
-			(SELECT d.run_at FROM deliveries d
+			(SELECT d.run_at FROM webhook_deliveries d
 				WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at <= $2 AND (d.lease_until <= $2 OR d.lease_until > $4)
-				ORDER BY d.run_at, d.sequence, d.notice_id LIMIT 1) AS due,
-			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4) AS held,
-			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4
+				ORDER BY d.run_at, d.revision, d.event_id LIMIT 1) AS due,
+			(SELECT count(*) FROM webhook_deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4) AS held,
+			(SELECT count(*) FROM webhook_deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4
 				AND substr(h.lease, 1, length(cast($5 AS text))) <> $5) AS others,
 			coalesce(
-				(SELECT 1 FROM deliveries d WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.attempt = 0 AND d.run_at > $6
+				(SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.attempt = 0 AND d.run_at > $6
 					AND (d.lease_until <= $2 OR d.lease_until > $4)
-					ORDER BY d.endpoint_id, d.run_at, d.sequence, d.notice_id LIMIT 1),
-				(SELECT 1 FROM deliveries d WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at > $7
+					ORDER BY d.endpoint_id, d.run_at, d.revision, d.event_id LIMIT 1),
+				(SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at > $7
 					AND (d.lease_until <= $2 OR d.lease_until > $4)
-					ORDER BY d.endpoint_id, d.run_at, d.sequence, d.notice_id LIMIT 1), 0) AS far
+					ORDER BY d.endpoint_id, d.run_at, d.revision, d.event_id LIMIT 1), 0) AS far
 		FROM waiting JOIN endpoints e ON e.id = waiting.id
 		WHERE e.environment = $1 AND e.status = 'enabled' AND (e.failures < $3 OR e.rest_until <= $2 OR e.rest_until > $4)`,
 		c.Environment, micros(c.Now), FailureThreshold, micros(c.Now.Add(longestLease)), c.Sender,
@@ -234,24 +234,24 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 	rows, err := tx.q.QueryContext(ctx, `
 		WITH held AS MATERIALIZED (
 			SELECT count(*) AS number, sum(CASE WHEN substr(lease, 1, length(cast($12 AS text))) = $12 THEN 0 ELSE 1 END) AS others
-			FROM deliveries WHERE endpoint_id = $3 AND lease <> '' AND lease_until > $4 AND lease_until <= $9),
+			FROM webhook_deliveries WHERE endpoint_id = $3 AND lease <> '' AND lease_until > $4 AND lease_until <= $9),
 		room AS MATERIALIZED (
 			SELECT CASE WHEN others > 0 THEN cast($7 AS bigint) ELSE cast($11 AS bigint) END - number AS free,
 				CASE WHEN others > 0 THEN cast($8 AS bigint) ELSE cast($10 AS bigint) END AS wanted FROM held),
 		chosen AS MATERIALIZED (
-			SELECT d.notice_id FROM deliveries d
+			SELECT d.event_id FROM webhook_deliveries d
 			WHERE d.environment = $1 AND d.taxpayer_id = $2 AND d.endpoint_id = $3
 				AND d.state = 'pending' AND d.run_at <= $4 AND (d.lease_until <= $4 OR d.lease_until > $9)
 				AND (d.document_id = '' OR NOT EXISTS (
-					SELECT 1 FROM deliveries o
-					WHERE o.endpoint_id = d.endpoint_id AND o.document_id = d.document_id AND o.state = 'pending' AND o.notice_id <> d.notice_id
+					SELECT 1 FROM webhook_deliveries o
+					WHERE o.endpoint_id = d.endpoint_id AND o.document_id = d.document_id AND o.state = 'pending' AND o.event_id <> d.event_id
 						AND ((o.lease_until > $4 AND o.lease_until <= $9) OR (o.run_at <= $4
-							AND (o.run_at, o.sequence, o.notice_id) < (d.run_at, d.sequence, d.notice_id)))))
-			ORDER BY d.run_at, d.sequence, d.notice_id
+							AND (o.run_at, o.revision, o.event_id) < (d.run_at, d.revision, d.event_id)))))
+			ORDER BY d.run_at, d.revision, d.event_id
 			LIMIT (SELECT CASE WHEN free < 0 THEN 0 WHEN free < wanted THEN free ELSE wanted END FROM room) `+tx.d.SkipLocked+`)
-		UPDATE deliveries SET lease = $5, lease_until = $6
-		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id IN (SELECT notice_id FROM chosen)
-		RETURNING (SELECT n.body FROM notices n WHERE `+tx.d.noticeKey+` LIMIT 1), `+deliveryColumns,
+		UPDATE webhook_deliveries SET lease = $5, lease_until = $6
+		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND event_id IN (SELECT event_id FROM chosen)
+		RETURNING (SELECT n.body FROM events n WHERE `+tx.d.eventKey+` LIMIT 1), `+deliveryColumns,
 		one.Environment, one.TaxpayerID, one.id, micros(c.Now), c.Lease, micros(c.Until), most, int64(one.share),
 		micros(c.Now.Add(longestLease)), int64(all), mostAlone, c.Sender)
 	if err != nil {

@@ -13,10 +13,10 @@ const closeBatch = 500
 // returns how many. A sender that works on one of them loses its lease.
 func (tx *Tx) closeDeliveries(ctx context.Context, scope Scope, endpointID string, limit int) (int64, error) {
 	n, err := statement{`
-		UPDATE deliveries SET state = 'failed', lease = '', lease_until = 0
-		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id IN (
-			SELECT notice_id FROM deliveries WHERE endpoint_id = $3 AND state = 'pending'
-			ORDER BY run_at, sequence, notice_id LIMIT ` + strconv.Itoa(limit) + `)`, []any{
+		UPDATE webhook_deliveries SET state = 'failed', lease = '', lease_until = 0
+		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND event_id IN (
+			SELECT event_id FROM webhook_deliveries WHERE endpoint_id = $3 AND state = 'pending'
+			ORDER BY run_at, revision, event_id LIMIT ` + strconv.Itoa(limit) + `)`, []any{
 		string(scope.Environment), scope.TaxpayerID, endpointID,
 	}}.run(ctx, tx.q)
 	return n, tx.d.wrap("close deliveries", err)

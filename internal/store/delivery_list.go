@@ -10,9 +10,9 @@ const maxDeliveries = ` LIMIT 200`
 // endpoint. Delivered ones are kept for 30 days.
 func (r reader) DeliveriesOfDocument(ctx context.Context, scope Scope, documentID string) ([]Delivery, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+deliveryColumns+` FROM deliveries
+		SELECT `+deliveryColumns+` FROM webhook_deliveries
 		WHERE document_id = $3 AND document_id <> '' AND environment = $1 AND taxpayer_id = $2
-		ORDER BY notice_id, endpoint_id`+maxDeliveries, scope.Environment, scope.TaxpayerID, documentID)
+		ORDER BY event_id, endpoint_id`+maxDeliveries, scope.Environment, scope.TaxpayerID, documentID)
 	if err != nil {
 		return nil, r.d.wrap("read deliveries of a document", err)
 	}
@@ -23,8 +23,8 @@ func (r reader) DeliveriesOfDocument(ctx context.Context, scope Scope, documentI
 // first. They are kept for 30 days.
 func (r reader) AttemptsOfEvent(ctx context.Context, scope Scope, eventID string) ([]DeliveryAttempt, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT endpoint_id, `+attemptColumns+` FROM delivery_attempts
-		WHERE notice_id = $3 AND environment = $1 AND taxpayer_id = $2 ORDER BY at, id`+maxDeliveries,
+		SELECT endpoint_id, `+attemptColumns+` FROM webhook_attempts
+		WHERE event_id = $3 AND environment = $1 AND taxpayer_id = $2 ORDER BY at, id`+maxDeliveries,
 		scope.Environment, scope.TaxpayerID, eventID)
 	if err != nil {
 		return nil, r.d.wrap("read attempts of an event", err)

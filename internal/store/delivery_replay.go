@@ -29,9 +29,9 @@ func (s *Store) ReplayEvent(ctx context.Context, scope Scope, endpointID, eventI
 			return err
 		}
 		n, err := statement{`
-			INSERT INTO deliveries (` + deliveryColumns + `)
+			INSERT INTO webhook_deliveries (` + deliveryColumns + `)
 			SELECT ` + freshDelivery + `, cast($5 AS bigint), '', 0, cast($5 AS bigint)
-			FROM notices n JOIN endpoints e ON e.environment = n.environment AND e.taxpayer_id = n.taxpayer_id
+			FROM events n JOIN endpoints e ON e.environment = n.environment AND e.taxpayer_id = n.taxpayer_id
 			WHERE n.environment = $1 AND n.taxpayer_id = $2 AND e.id = $3 AND n.id = $4
 			` + startOver, []any{string(scope.Environment), scope.TaxpayerID, endpointID, eventID, micros(now)}}.run(ctx, tx.q)
 		plan = ReplayPlan{Events: n}
@@ -48,7 +48,7 @@ func (s *Store) ReplayEvent(ctx context.Context, scope Scope, endpointID, eventI
 
 // startOver makes an existing delivery pending again. It keeps the lease, so that a
 // delivery in progress is not sent twice at the same time.
-const startOver = `ON CONFLICT (endpoint_id, notice_id) DO UPDATE SET state = 'pending', attempt = 0, run_at = excluded.run_at`
+const startOver = `ON CONFLICT (endpoint_id, event_id) DO UPDATE SET state = 'pending', attempt = 0, run_at = excluded.run_at`
 
 // StartReplaySince stores a replay of all events since a moment up to now, if the
 // endpoint asks for their kind. These include the events from before its creation and
@@ -67,7 +67,7 @@ func (s *Store) StartReplaySince(ctx context.Context, scope Scope, endpointID st
 		return ReplayPlan{}, err
 	}
 	err = s.Update(ctx, func(tx *Tx) error {
-		err := tx.changeOne(ctx, "start replay", ErrNotFound, statement{`
+		err := tx.writeOne(ctx, "start replay", ErrNotFound, statement{`
 			INSERT INTO replays (` + replayColumns + `)
 			SELECT id, environment, taxpayer_id, 'since', cast($4 AS bigint), '', cast($5 AS bigint), 0, cast($5 AS bigint)
 			FROM endpoints
@@ -77,7 +77,7 @@ func (s *Store) StartReplaySince(ctx context.Context, scope Scope, endpointID st
 			return err
 		}
 		// The replay also sends what an enabled endpoint has missed since.
-		_, err = tx.change(ctx, "start replay", statement{`
+		_, err = tx.write(ctx, "start replay", statement{`
 			UPDATE endpoints SET missed_since = NULL
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled' AND (missed_since - $5 >= $4 OR created_at >= $4)`,
 			[]any{string(scope.Environment), scope.TaxpayerID, endpointID, from, missedMargin.Microseconds()}})
@@ -94,7 +94,7 @@ func (s *Store) StartReplaySince(ctx context.Context, scope Scope, endpointID st
 
 // auditReplay records in the audit log which events are sent again.
 func (tx *Tx) auditReplay(ctx context.Context, scope Scope, endpointID string, what map[string]any) error {
-	return tx.Audit(ctx, Change{scope, "webhook.replay", "webhook:" + endpointID, nil, what})
+	return tx.Audit(ctx, AuditEntry{scope, "webhook.replay", "webhook:" + endpointID, nil, what})
 }
 
 // missedMargin is how much earlier than its disabling, and later than its enabling, an
@@ -112,7 +112,7 @@ func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID s
 	}
 	err = s.Update(ctx, func(tx *Tx) error {
 		key := []any{string(scope.Environment), scope.TaxpayerID, endpointID}
-		err := tx.changeOne(ctx, "start replay", ErrNotFound, statement{`
+		err := tx.writeOne(ctx, "start replay", ErrNotFound, statement{`
 			INSERT INTO replays (` + replayColumns + `)
 			SELECT id, environment, taxpayer_id, 'failed', 0, '', cast($4 AS bigint), 0, cast($5 AS bigint)
 			FROM endpoints
@@ -123,7 +123,7 @@ func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID s
 		}
 		// An event that has a delivery does not get a second one. Delivered deliveries are
 		// deleted after keepDelivered, so the search ends when the endpoint was enabled.
-		_, err = tx.change(ctx, "start replay", statement{`
+		_, err = tx.write(ctx, "start replay", statement{`
 			INSERT INTO replays (` + replayColumns + `)
 			SELECT id, environment, taxpayer_id, 'missed', CASE WHEN missed_since - $6 > created_at THEN missed_since - $6 ELSE created_at END, '',
 				coalesce(CASE WHEN status = 'enabled' AND missed_until >= missed_since THEN missed_until + $6 END, cast($4 AS bigint)), 0, cast($5 AS bigint)
@@ -133,7 +133,7 @@ func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID s
 		if err != nil {
 			return err
 		}
-		_, err = tx.change(ctx, "start replay", statement{`
+		_, err = tx.write(ctx, "start replay", statement{`
 			UPDATE endpoints SET missed_since = CASE WHEN status = 'disabled' THEN cast($4 AS bigint) END, missed_until = NULL
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL`, append(key[:3:3], micros(now))})
 		if err != nil {
@@ -154,7 +154,7 @@ func (s *Store) countFailed(ctx context.Context, scope Scope, endpointID string)
 	var missed, until sql.NullInt64
 	err := s.q.QueryRowContext(ctx, `
 		SELECT created_at, missed_since, CASE WHEN status = 'enabled' AND missed_until >= missed_since THEN missed_until END, (SELECT count(*) FROM (
-			SELECT 1 FROM deliveries d WHERE d.endpoint_id = endpoints.id AND d.state = 'failed' LIMIT $4) AS failed)
+			SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = endpoints.id AND d.state = 'failed' LIMIT $4) AS failed)
 		FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`,
 		scope.Environment, scope.TaxpayerID, endpointID, maxCounted+1).Scan(&created, &missed, &until, &failed)
@@ -188,11 +188,11 @@ func (c eventCount) plan(events int64) ReplayPlan {
 // countEvents counts the first events between two moments.
 func (r reader) countEvents(ctx context.Context, scope Scope, endpointID string, from, until int64) (c eventCount, err error) {
 	err = r.q.QueryRowContext(ctx, `
-		SELECT count(*), count(e.id), count(d.notice_id)
-		FROM (SELECT environment, taxpayer_id, id, kind FROM notices
+		SELECT count(*), count(e.id), count(d.event_id)
+		FROM (SELECT environment, taxpayer_id, id, kind FROM events
 			WHERE environment = $1 AND taxpayer_id = $2 AND at >= $4 AND at <= $5 ORDER BY at LIMIT $6) AS n
 		LEFT JOIN endpoints e ON e.id = $3 AND `+wanted+`
-		LEFT JOIN deliveries d ON d.endpoint_id = e.id AND d.notice_id = n.id`,
+		LEFT JOIN webhook_deliveries d ON d.endpoint_id = e.id AND d.event_id = n.id`,
 		scope.Environment, scope.TaxpayerID, endpointID, from, until, maxCounted+1).Scan(&c.all, &c.wanted, &c.delivered)
 	return c, r.d.wrap("count events", err)
 }

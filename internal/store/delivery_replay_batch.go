@@ -130,14 +130,14 @@ func (tx *Tx) lockReplay(ctx context.Context, r Replay) (p replayPosition, err e
 // could take long.
 func (tx *Tx) replayPage(ctx context.Context, r Replay, p replayPosition) ([]eventKey, error) {
 	query, args := `
-		SELECT at, id FROM notices
+		SELECT at, id FROM events
 		WHERE environment = $1 AND taxpayer_id = $2 AND at >= $3 AND at <= $5 AND (at, id) > ($3, $4)
 		ORDER BY at, id LIMIT $6`, []any{r.Environment, r.TaxpayerID, p.after.at, p.after.id, p.until, ReplayBatch}
 	if r.What == replayFailed {
 		query, args = `
-			SELECT 0, notice_id FROM deliveries
-			WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'failed' AND notice_id > $4
-			ORDER BY notice_id LIMIT $5`, []any{r.Environment, r.TaxpayerID, r.EndpointID, p.after.id, ReplayBatch}
+			SELECT 0, event_id FROM webhook_deliveries
+			WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'failed' AND event_id > $4
+			ORDER BY event_id LIMIT $5`, []any{r.Environment, r.TaxpayerID, r.EndpointID, p.after.id, ReplayBatch}
 	}
 	rows, err := tx.q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -163,20 +163,20 @@ func (tx *Tx) makeDue(ctx context.Context, r Replay, page []eventKey, now time.T
 	// takes another index than that of the ids.
 	if r.What == replayFailed {
 		n, err = statement{`
-			UPDATE deliveries SET state = 'pending', attempt = 0, run_at = $4
+			UPDATE webhook_deliveries SET state = 'pending', attempt = 0, run_at = $4
 			WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'failed'
-				AND notice_id >= $5 AND notice_id <= $6 AND notice_id IN (` + list + `)`,
+				AND event_id >= $5 AND event_id <= $6 AND event_id IN (` + list + `)`,
 			append(append(key, first.id, last.id), values...)}.run(ctx, tx.q)
 		return n, tx.d.wrap("replay failed deliveries", err)
 	}
 	existing := startOver
 	if r.What == replayMissed {
-		existing = `ON CONFLICT (endpoint_id, notice_id) DO NOTHING`
+		existing = `ON CONFLICT (endpoint_id, event_id) DO NOTHING`
 	}
 	n, err = statement{`
-		INSERT INTO deliveries (` + deliveryColumns + `)
+		INSERT INTO webhook_deliveries (` + deliveryColumns + `)
 		SELECT ` + freshDelivery + `, cast($4 AS bigint), '', 0, cast($4 AS bigint)
-		FROM notices n JOIN endpoints e ON ` + wanted + `
+		FROM events n JOIN endpoints e ON ` + wanted + `
 		WHERE n.environment = $1 AND n.taxpayer_id = $2 AND e.id = $3 AND n.at >= $5 AND n.at <= $6 AND n.id IN (` + list + `)
 		` + existing, append(append(key, first.at, last.at), values...)}.run(ctx, tx.q)
 	return n, tx.d.wrap("replay events", err)
@@ -184,7 +184,7 @@ func (tx *Tx) makeDue(ctx context.Context, r Replay, page []eventKey, now time.T
 
 // moveReplay stores the position after a batch.
 func (tx *Tx) moveReplay(ctx context.Context, r Replay, to eventKey, total int64) error {
-	_, err := tx.change(ctx, "move replay", statement{`
+	_, err := tx.write(ctx, "move replay", statement{`
 		UPDATE replays SET position_at = $5, position_id = $6, done = $7
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND what = $4`,
 		[]any{string(r.Environment), r.TaxpayerID, r.EndpointID, r.What, to.at, to.id, total}})
@@ -193,7 +193,7 @@ func (tx *Tx) moveReplay(ctx context.Context, r Replay, to eventKey, total int64
 
 // endReplay deletes a replay.
 func (tx *Tx) endReplay(ctx context.Context, r Replay) error {
-	_, err := tx.change(ctx, "end replay", statement{`
+	_, err := tx.write(ctx, "end replay", statement{`
 		DELETE FROM replays WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND what = $4`,
 		[]any{string(r.Environment), r.TaxpayerID, r.EndpointID, r.What}})
 	return err

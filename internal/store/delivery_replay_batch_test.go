@@ -19,7 +19,7 @@ func addHistory(t *testing.T, s *store.Store, scope store.Scope, n int) {
 	t.Helper()
 	update(t, s, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Exec(ctx, `
-			INSERT INTO notices (environment, taxpayer_id, id, kind, document_id, sequence, at, body)
+			INSERT INTO events (environment, taxpayer_id, id, kind, document_id, revision, at, body)
 			WITH RECURSIVE numbers (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM numbers WHERE i + 1 < $4)
 			SELECT cast($1 AS text), cast($2 AS text), 'evt_' || cast(1000000 + i AS text),
 				CASE WHEN i % 4 = 0 THEN 'b' ELSE 'a' END, '', 0, cast($3 AS bigint) + i / 3, $5 FROM numbers`,
@@ -30,7 +30,7 @@ func addHistory(t *testing.T, s *store.Store, scope store.Scope, n int) {
 // due counts the pending deliveries of an endpoint.
 func due(t *testing.T, s *store.Store, e store.Endpoint) (n int64) {
 	t.Helper()
-	err := s.QueryRow(t.Context(), `SELECT count(*) FROM deliveries WHERE endpoint_id = $1 AND state = 'pending'`, e.ID).Scan(&n)
+	err := s.QueryRow(t.Context(), `SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1 AND state = 'pending'`, e.ID).Scan(&n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +62,8 @@ func TestThePlanOfAReplayCountsAtMostTenThousandEvents(t *testing.T) {
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return tx.Exec(ctx, `
-				INSERT INTO deliveries (endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt, run_at, lease, lease_until, created_at)
-				SELECT $1, id, environment, taxpayer_id, kind, '', 0, 'failed', 1, at, '', 0, at FROM notices WHERE kind = 'a'`, e.ID)
+				INSERT INTO webhook_deliveries (endpoint_id, event_id, environment, taxpayer_id, kind, document_id, revision, state, attempt, run_at, lease, lease_until, created_at)
+				SELECT $1, id, environment, taxpayer_id, kind, '', 0, 'failed', 1, at, '', 0, at FROM events WHERE kind = 'a'`, e.ID)
 		})
 		plan, err = s.StartReplayFailed(t.Context(), scope, e.ID, now)
 		if got := startReplay(t, plan, err); got != (store.ReplayPlan{Events: 10_000, AtLeast: true}) || due(t, s, e) != 0 {
@@ -109,7 +109,7 @@ func TestAReplayRunsInBoundedBatches(t *testing.T) {
 		check("since noon", wanted)
 
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			return tx.Exec(ctx, `UPDATE deliveries SET state = 'failed' WHERE endpoint_id = $1`, e.ID)
+			return tx.Exec(ctx, `UPDATE webhook_deliveries SET state = 'failed' WHERE endpoint_id = $1`, e.ID)
 		})
 		plan, err = s.StartReplayFailed(t.Context(), scope, e.ID, now)
 		answered("the failed deliveries", plan, err)
@@ -149,7 +149,7 @@ func TestAReplayAcceptsAnyMoment(t *testing.T) {
 			{"later than the stored form can hold", time.Unix(math.MaxInt64/2, 0), 0},
 		} {
 			update(t, s, func(ctx context.Context, tx *store.Tx) error {
-				return tx.Exec(ctx, `DELETE FROM deliveries WHERE endpoint_id = $1`, e.ID)
+				return tx.Exec(ctx, `DELETE FROM webhook_deliveries WHERE endpoint_id = $1`, e.ID)
 			})
 			plan, err := s.StartReplaySince(t.Context(), scope, e.ID, tt.since, now)
 			runReplays(t, s, now)

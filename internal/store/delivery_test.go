@@ -273,7 +273,7 @@ func TestRandomClaimsKeepTheLimits(t *testing.T) {
 			}
 			now, held := noon, map[string]store.Delivery{}
 			left := 0
-			if err := s.QueryRow(t.Context(), `SELECT count(*) FROM deliveries WHERE state = 'pending'`).Scan(&left); err != nil {
+			if err := s.QueryRow(t.Context(), `SELECT count(*) FROM webhook_deliveries WHERE state = 'pending'`).Scan(&left); err != nil {
 				t.Fatal(err)
 			}
 			for left > 0 {

@@ -108,7 +108,7 @@ type DifferentInvoice struct {
 func (r reader) OpenDifferences(ctx context.Context, within Scope) ([]DifferentInvoice, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT d.environment, d.taxpayer_id, d.document_id, i.external_id, i.status, `+qualified("d", differenceColumns)+`
-		FROM differences d JOIN invoices i ON i.document_id = d.document_id
+		FROM differences d JOIN documents i ON i.document_id = d.document_id
 		WHERE d.ended_at IS NULL
 			AND (cast($1 AS text) = '' OR d.environment = $1) AND (cast($2 AS text) = '' OR d.taxpayer_id = $2)
 		ORDER BY d.found_at, d.document_id, d.kind`, within.Environment, within.TaxpayerID)

@@ -65,7 +65,7 @@ func (s *Store) LeaseIndexer(ctx context.Context, holder, first string, now, unt
 				return tx.d.wrap("lease the indexer", err)
 			}
 		}
-		err := tx.changeOne(ctx, "lease the indexer", ErrIndexerReplaced, statement{`
+		err := tx.writeOne(ctx, "lease the indexer", ErrIndexerReplaced, statement{`
 			UPDATE index_walks SET holder = $2, held_until = $3
 			WHERE walk = $1 AND (holder = $2 OR held_until <= $4 OR held_until > $5)`,
 			[]any{string(WalkCreated), holder, micros(until), micros(now), micros(now.Add(longestLease))}})
@@ -145,7 +145,7 @@ func (r reader) CreatedAfter(ctx context.Context, after, before string, look int
 	// The limit is part of the statement, so that PostgreSQL knows that it joins few rows.
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+toIndexColumns+` FROM (
-			SELECT environment, taxpayer_id, document_id, document_total, track_id, status, created_at, request FROM invoices
+			SELECT environment, taxpayer_id, document_id, document_total, track_id, status, created_at, request FROM documents
 			WHERE document_id > $1 AND document_id < $2 ORDER BY document_id LIMIT `+strconv.Itoa(look)+`) AS i
 		LEFT JOIN document_index x ON x.document_id = i.document_id ORDER BY i.document_id`, after, before)
 	if err != nil {
@@ -167,7 +167,7 @@ func (r reader) ChangedAfter(ctx context.Context, after, before string, look int
 		SELECT h.id, h.at, h.status, `+toIndexColumns+` FROM (
 			SELECT id, at, status, environment, taxpayer_id, invoice_id FROM history
 			WHERE kind = 'status_changed' AND id > $1 AND id < $2 ORDER BY id LIMIT `+strconv.Itoa(look)+`) AS h
-		JOIN invoices i ON i.environment = h.environment AND i.taxpayer_id = h.taxpayer_id AND i.id = h.invoice_id
+		JOIN documents i ON i.environment = h.environment AND i.taxpayer_id = h.taxpayer_id AND i.id = h.invoice_id
 		LEFT JOIN document_index x ON x.document_id = i.document_id ORDER BY h.id`, after, before)
 	if err != nil {
 		return nil, "", r.d.wrap("list changed documents", err)
@@ -213,7 +213,7 @@ type IndexEntry struct {
 // lost the lease.
 func (s *Store) Index(ctx context.Context, holder string, walk Walk, position string, entries []IndexEntry, until time.Time) error {
 	return s.Update(ctx, func(tx *Tx) error {
-		err := tx.changeOne(ctx, "index", ErrIndexerReplaced, statement{`
+		err := tx.writeOne(ctx, "index", ErrIndexerReplaced, statement{`
 			UPDATE index_walks SET held_until = $3 WHERE walk = $1 AND holder = $2`, []any{string(WalkCreated), holder, micros(until)}})
 		if err != nil {
 			return err
@@ -275,7 +275,7 @@ func (tx *Tx) reindex(ctx context.Context, e IndexEntry, counts countChanges) er
 	if !e.Indexed.VerdictAt.IsZero() {
 		verdict = e.Indexed.VerdictAt
 	}
-	changed, err := tx.change(ctx, "index", statement{`
+	changed, err := tx.write(ctx, "index", statement{`
 		UPDATE document_index SET status = $4, track_id = $5, verdict_at = $6
 		WHERE document_id = $1 AND environment = $2 AND taxpayer_id = $3 AND status = $7`, []any{
 		e.DocumentID, string(e.Environment), e.TaxpayerID, string(e.Status), e.TrackID, optionalMicros(verdict), string(e.Indexed.Status),

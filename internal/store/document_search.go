@@ -52,13 +52,13 @@ func (s IDSpan) limit() string { return ` LIMIT ` + strconv.Itoa(s.Limit) }
 func (r reader) InvoicesOf(ctx context.Context, scope Scope, status fiscal.Status, part IDSpan) ([]Candidate, error) {
 	if status == "" {
 		rows, err := r.q.QueryContext(ctx, `
-			SELECT document_id, id FROM invoices
+			SELECT document_id, id FROM documents
 			WHERE environment = $1 AND taxpayer_id = $2 AND id >= $3 AND id < $4 ORDER BY id DESC`+part.limit(),
 			part.args(scope.Environment, scope.TaxpayerID)...)
 		return r.candidates(rows, err, scanListCandidate)
 	}
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT document_id, id FROM invoices
+		SELECT document_id, id FROM documents
 		WHERE environment = $1 AND taxpayer_id = $2 AND (status, id) >= ($3, $4) AND (status, id) < ($3, $5)
 		ORDER BY status DESC, id DESC`+part.limit(),
 		part.args(scope.Environment, scope.TaxpayerID, status)...)
@@ -68,7 +68,7 @@ func (r reader) InvoicesOf(ctx context.Context, scope Scope, status fiscal.Statu
 // AllDocuments lists documents of all environments and taxpayers.
 func (r reader) AllDocuments(ctx context.Context, part IDSpan) ([]Candidate, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT document_id FROM invoices WHERE document_id >= $1 AND document_id < $2
+		SELECT document_id FROM documents WHERE document_id >= $1 AND document_id < $2
 		ORDER BY document_id DESC`+part.limit(), part.args()...)
 	return r.candidates(rows, err, scanCandidate)
 }
@@ -129,16 +129,16 @@ func (r reader) DocumentsByValue(ctx context.Context, within Within, value strin
 	args := append([]any{within.Environment, value}, more...)
 	// SQLite joins the tables of CROSS JOIN in this order: the taxpayers are few.
 	texts := []string{`
-		SELECT i.document_id FROM taxpayers t CROSS JOIN invoices i
+		SELECT i.document_id FROM taxpayers t CROSS JOIN documents i
 		WHERE i.environment = $1 AND i.taxpayer_id = t.id AND i.external_id = $2` + and + fewHits, `
-		SELECT i.document_id FROM taxpayers t CROSS JOIN idempotency k CROSS JOIN invoices i
+		SELECT i.document_id FROM taxpayers t CROSS JOIN idempotency k CROSS JOIN documents i
 		WHERE k.environment = $1 AND k.taxpayer_id = t.id AND k.operation = 'create_invoice' AND k.key = $2
 			AND i.environment = $1 AND i.taxpayer_id = k.taxpayer_id AND i.id = k.object_id` + and + fewHits}
 	if fiscal.IsENCF(value) {
 		texts = append(texts, `
-		SELECT coalesce(n.former_document_id, n.document_id) FROM taxpayers t CROSS JOIN issued n
+		SELECT coalesce(n.former_document_id, n.document_id) FROM taxpayers t CROSS JOIN issued_documents n
 		WHERE n.environment = $1 AND n.rnc = t.rnc AND n.encf = $2 AND n.taxpayer_id = t.id`+and+`
-			AND (n.former_document_id IS NOT NULL OR EXISTS (SELECT 1 FROM invoices i WHERE i.document_id = n.document_id AND i.encf IS NOT NULL))`+fewHits)
+			AND (n.former_document_id IS NOT NULL OR EXISTS (SELECT 1 FROM documents i WHERE i.document_id = n.document_id AND i.encf IS NOT NULL))`+fewHits)
 	}
 	for _, text := range texts {
 		if ids, err = r.appendIDs(ctx, ids, text, args); err != nil {
@@ -158,14 +158,14 @@ func (r reader) DocumentsByTrackID(ctx context.Context, env fiscal.Environment, 
 // request was about, or whose stored answer has the id.
 func (r reader) DocumentsOfRequest(ctx context.Context, env fiscal.Environment, requestID string) ([]string, error) {
 	ids, err := r.appendIDs(ctx, nil, `
-		SELECT i.document_id FROM history h CROSS JOIN invoices i
+		SELECT i.document_id FROM history h CROSS JOIN documents i
 		WHERE h.environment = $1 AND h.request_id = $2 AND h.request_id <> ''
 			AND i.environment = h.environment AND i.taxpayer_id = h.taxpayer_id AND i.id = h.invoice_id`+fewHits, []any{env, requestID})
 	if err != nil {
 		return nil, err
 	}
 	return r.appendIDs(ctx, ids, `
-		SELECT i.document_id FROM taxpayers t CROSS JOIN invoices i
+		SELECT i.document_id FROM taxpayers t CROSS JOIN documents i
 		WHERE i.environment = $1 AND i.taxpayer_id = t.id AND i.id = $2`+fewHits, []any{env, invoiceOfAnswer(requestID)})
 }
 
@@ -173,7 +173,7 @@ func (r reader) DocumentsOfRequest(ctx context.Context, env fiscal.Environment, 
 func (r reader) DocumentsByID(ctx context.Context, within Within, id string) ([]string, error) {
 	and, more := within.and(`t.id`, 3)
 	ids, err := r.appendIDs(ctx, []string{id}, `
-		SELECT i.document_id FROM taxpayers t CROSS JOIN invoices i
+		SELECT i.document_id FROM taxpayers t CROSS JOIN documents i
 		WHERE i.environment = $1 AND i.taxpayer_id = t.id AND i.id = $2`+and+fewHits, append([]any{within.Environment, id}, more...))
 	return ids, err
 }
@@ -200,7 +200,7 @@ func (r reader) FoundDocuments(ctx context.Context, within Within, documentIDs [
 	list, args := placeholders(documentIDs)
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT i.environment, i.taxpayer_id, coalesce(b.name, ''), coalesce(b.rnc, ''), CASE WHEN x.document_id IS NULL THEN 0 ELSE 1 END, `+qualified("i", invoiceColumns)+`
-		FROM invoices i LEFT JOIN document_index x ON x.document_id = i.document_id
+		FROM documents i LEFT JOIN document_index x ON x.document_id = i.document_id
 		LEFT JOIN buyers b ON b.environment = x.environment AND b.taxpayer_id = x.taxpayer_id AND b.id = x.buyer_id
 		WHERE i.document_id IN (`+list+`)`, args...)
 	if err != nil {

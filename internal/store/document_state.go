@@ -28,10 +28,10 @@ func (r reader) DocumentStates(ctx context.Context, env fiscal.Environment, docu
 	ids, args := placeholders(documentIDs)
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT i.environment, i.taxpayer_id, CASE WHEN s.document_id IS NULL THEN i.request END,
-			s.rnc, s.encf, s.sequence_id, s.certificate, s.number_state, s.security_code, s.buyer_rnc, s.signed_at, s.created_at,
+			s.rnc, s.encf, s.range_id, s.certificate, s.number_state, s.security_code, s.buyer_rnc, s.signed_at, s.created_at,
 			s.xml_sha256, s.sent_sha256, s.summary IS NOT NULL,
 			`+qualified("i", invoiceColumns)+`
-		FROM invoices i LEFT JOIN issued s ON s.document_id = i.document_id
+		FROM documents i LEFT JOIN issued_documents s ON s.document_id = i.document_id
 		WHERE i.document_id IN (`+ids+`)`, args...)
 	if err != nil {
 		return nil, r.d.wrap("read document states", err)

@@ -88,7 +88,7 @@ func (tx *Tx) auditEndpoint(ctx context.Context, action string, before *Endpoint
 			"disabled_reason": e.DisabledReason, "secret_version": e.Secret.Version, "old_until": auditTime(e.OldUntil),
 		}
 	}
-	c := Change{after.Scope, action, "webhook:" + after.ID, nil, fields(after)}
+	c := AuditEntry{after.Scope, action, "webhook:" + after.ID, nil, fields(after)}
 	if before != nil {
 		c.Before = fields(*before)
 	}
@@ -102,7 +102,7 @@ func (tx *Tx) changeEndpoint(ctx context.Context, scope Scope, id, action string
 	if err != nil {
 		return err
 	}
-	if err := tx.changeOne(ctx, action, ErrNotFound, s); err != nil {
+	if err := tx.writeOne(ctx, action, ErrNotFound, s); err != nil {
 		return err
 	}
 	after, err := tx.Endpoint(ctx, scope, id)
@@ -231,7 +231,7 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now ti
 	if err != nil {
 		return err
 	}
-	err = tx.changeOne(ctx, "delete endpoint", ErrNotFound, statement{`
+	err = tx.writeOne(ctx, "delete endpoint", ErrNotFound, statement{`
 		UPDATE endpoints SET status = 'deleted', secret = NULL, old_secret = NULL, old_until = NULL, updated_at = $4
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`, []any{
 		string(scope.Environment), scope.TaxpayerID, id, micros(now),

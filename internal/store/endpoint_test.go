@@ -167,7 +167,7 @@ func TestDeletionOfAnEndpointIsBounded(t *testing.T) {
 			for _, id := range []string{e.ID, other.ID} {
 				err := tx.Exec(ctx, `
 					WITH RECURSIVE n (i) AS (SELECT cast(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < $1)
-					INSERT INTO deliveries (endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt, run_at, lease, lease_until, created_at)
+					INSERT INTO webhook_deliveries (endpoint_id, event_id, environment, taxpayer_id, kind, document_id, revision, state, attempt, run_at, lease, lease_until, created_at)
 					SELECT $2, cast(i AS text), 'production', $3, 'k', '', i, 'pending', 0, $4 + i, '', 0, $4 FROM n`, deliveries, id, scope.TaxpayerID, noon.UnixMicro())
 				if err != nil {
 					return err
@@ -177,7 +177,7 @@ func TestDeletionOfAnEndpointIsBounded(t *testing.T) {
 		})
 		pending := func() map[string]int {
 			got := map[string]int{}
-			for _, id := range lines(t, s, `SELECT endpoint_id FROM deliveries WHERE state = 'pending'`) {
+			for _, id := range lines(t, s, `SELECT endpoint_id FROM webhook_deliveries WHERE state = 'pending'`) {
 				got[id]++
 			}
 			return got

@@ -10,7 +10,7 @@ import (
 )
 
 // Event is an event for integrators. It is stored in the transaction of the change
-// that it reports, and never changes or disappears. Its table is notices.
+// that it reports, and never changes or disappears..
 type Event struct {
 	Scope
 	ID         string
@@ -22,7 +22,7 @@ type Event struct {
 	Number     int64  // position in the feed; 0: it has none yet
 }
 
-const eventColumns = `id, environment, taxpayer_id, number, kind, document_id, sequence, at, body`
+const eventColumns = `id, environment, taxpayer_id, number, kind, document_id, revision, at, body`
 
 // addEvent stores an event, and a delivery to each enabled endpoint that asks for its
 // kind. A disabled endpoint gets the event only by a replay.
@@ -30,11 +30,11 @@ func addEvent(e Event) []statement {
 	scope := []any{string(e.Environment), e.TaxpayerID}
 	return []statement{
 		{`
-		INSERT INTO notices (environment, taxpayer_id, id, kind, document_id, sequence, at, body)
+		INSERT INTO events (environment, taxpayer_id, id, kind, document_id, revision, at, body)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, append(scope[:2:2],
 			e.ID, e.Kind, e.DocumentID, e.Revision, micros(e.At), e.Body)},
 		{`
-		INSERT INTO deliveries (` + deliveryColumns + `)
+		INSERT INTO webhook_deliveries (` + deliveryColumns + `)
 		SELECT id, cast($3 AS text), environment, taxpayer_id, cast($4 AS text), cast($5 AS text), cast($6 AS bigint), 'pending', 0,
 			cast($7 AS bigint), '', 0, cast($7 AS bigint)
 		FROM endpoints
@@ -47,7 +47,7 @@ func addEvent(e Event) []statement {
 // freshDelivery are the first values of a new delivery of event n to endpoint e, in the
 // order of deliveryColumns. The statement adds run_at, lease, lease_until and
 // created_at.
-const freshDelivery = `e.id, n.id, n.environment, n.taxpayer_id, n.kind, n.document_id, n.sequence, 'pending', 0`
+const freshDelivery = `e.id, n.id, n.environment, n.taxpayer_id, n.kind, n.document_id, n.revision, 'pending', 0`
 
 // wanted joins an endpoint e to the events n of the kinds that it asks for.
 const wanted = `e.environment = n.environment AND e.taxpayer_id = n.taxpayer_id
@@ -74,7 +74,7 @@ func (b *Batch) AddEvent(e Event) *Batch {
 // Event reads one event.
 func (r reader) Event(ctx context.Context, scope Scope, id string) (Event, error) {
 	e, err := scanEvent(r.q.QueryRowContext(ctx, `
-		SELECT id, environment, taxpayer_id, coalesce(number, 0), kind, document_id, sequence, at, body FROM notices
+		SELECT id, environment, taxpayer_id, coalesce(number, 0), kind, document_id, revision, at, body FROM events
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, scope.Environment, scope.TaxpayerID, id))
 	return e, r.d.wrap("read event", err)
 }
@@ -105,7 +105,7 @@ func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) (
 		return nil, err
 	}
 	rows, err := s.q.QueryContext(ctx, `
-		SELECT `+eventColumns+` FROM notices
+		SELECT `+eventColumns+` FROM events
 		WHERE environment = $1 AND taxpayer_id = $2 AND number > $3 ORDER BY number LIMIT $4`,
 		scope.Environment, scope.TaxpayerID, after, limit)
 	if err != nil {
@@ -119,9 +119,9 @@ func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) (
 func (r reader) HasEvents(ctx context.Context, scope Scope, after int64) (bool, error) {
 	var one int64
 	err := r.q.QueryRowContext(ctx, `
-		SELECT 1 FROM notices WHERE environment = $1 AND taxpayer_id = $2 AND number > $3
+		SELECT 1 FROM events WHERE environment = $1 AND taxpayer_id = $2 AND number > $3
 		UNION ALL
-		SELECT 1 FROM notices WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL
+		SELECT 1 FROM events WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL
 		LIMIT 1`, scope.Environment, scope.TaxpayerID, after).Scan(&one)
 	return r.rowExists("find events", err)
 }
@@ -134,7 +134,7 @@ func (r reader) HasEvents(ctx context.Context, scope Scope, after int64) (bool, 
 func (s *Store) numberEvents(ctx context.Context, scope Scope, after int64) error {
 	var one int64
 	err := s.q.QueryRowContext(ctx, `
-		SELECT 1 FROM notices WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL LIMIT 1`,
+		SELECT 1 FROM events WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL LIMIT 1`,
 		scope.Environment, scope.TaxpayerID).Scan(&one)
 	if some, err := s.rowExists("find events without a position", err); err != nil || !some {
 		return err
@@ -155,7 +155,7 @@ func (tx *Tx) numberEvents(ctx context.Context, scope Scope, after int64) error 
 		return tx.d.wrap("lock feed", err)
 	}
 	rows, err := tx.q.QueryContext(ctx, `
-		SELECT at, id FROM notices
+		SELECT at, id FROM events
 		WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL ORDER BY at, id LIMIT `+strconv.Itoa(maxNumbered),
 		scope.Environment, scope.TaxpayerID)
 	if err != nil {
@@ -197,6 +197,6 @@ func giveNumbers(scope Scope, last int64, events []eventKey) statement {
 	}
 	args := []any{string(scope.Environment), scope.TaxpayerID, last, events[0].at, events[len(events)-1].at}
 	return statement{`
-		UPDATE notices SET number = cast($3 AS bigint) + CASE id` + position.String() + ` END
+		UPDATE events SET number = cast($3 AS bigint) + CASE id` + position.String() + ` END
 		WHERE environment = $1 AND taxpayer_id = $2 AND at >= $4 AND at <= $5 AND id IN (` + list + `)`, append(args, values...)}
 }

@@ -82,9 +82,9 @@ func TestEventsNeverChange(t *testing.T) {
 		addEvent(t, s, sampleEvent(scope, "a", noon))
 		fresh := addEvent(t, s, sampleEvent(scope, "a", noon))
 		for _, statement := range []string{
-			`UPDATE notices SET body = 'x' WHERE environment <> '' AND taxpayer_id <> ''`,
-			`UPDATE notices SET number = 7, kind = 'b' WHERE environment <> '' AND taxpayer_id <> ''`,
-			`DELETE FROM notices WHERE environment <> '' AND taxpayer_id <> ''`,
+			`UPDATE events SET body = 'x' WHERE environment <> '' AND taxpayer_id <> ''`,
+			`UPDATE events SET number = 7, kind = 'b' WHERE environment <> '' AND taxpayer_id <> ''`,
+			`DELETE FROM events WHERE environment <> '' AND taxpayer_id <> ''`,
 		} {
 			if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Exec(t.Context(), statement) }); err == nil {
 				t.Errorf("the engine accepted: %s", statement)
@@ -92,7 +92,7 @@ func TestEventsNeverChange(t *testing.T) {
 		}
 		readFeed(t, s, scope, 0, 1)
 		err := s.Update(t.Context(), func(tx *store.Tx) error {
-			return tx.Exec(t.Context(), `UPDATE notices SET number = 9 WHERE environment <> '' AND taxpayer_id <> '' AND id = $1`, fresh.ID)
+			return tx.Exec(t.Context(), `UPDATE events SET number = 9 WHERE environment <> '' AND taxpayer_id <> '' AND id = $1`, fresh.ID)
 		})
 		if err == nil {
 			t.Error("an event got a second position")
@@ -252,7 +252,7 @@ func TestNumberingEventsDoesNotReadTheHistory(t *testing.T) {
 	for _, events := range []int{1_000, 10_000} {
 		scope := addLiveScope(t, s)
 		addHistory(t, s, scope, events)
-		execute(t, tx, `ANALYZE notices`) // as the server does some time after many inserts
+		execute(t, tx, `ANALYZE events`) // as the server does some time after many inserts
 		execute(t, tx, `BEGIN`)
 		explained.Reset()
 		if err := tx.NumberEvents(t.Context(), scope); err != nil {

@@ -123,7 +123,7 @@ func (s *Store) ClaimExport(ctx context.Context, env fiscal.Environment, holder 
 			return tx.d.wrap("claim export", err)
 		}
 		// Another node may have claimed it since it was read.
-		return tx.changeOne(ctx, "claim export", ErrNotFound, statement{`
+		return tx.writeOne(ctx, "claim export", ErrNotFound, statement{`
 			UPDATE exports SET state = 'running', holder = $4, held_until = $5
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND state IN ('waiting', 'running') AND (held_until <= $6 OR held_until > $7)`, []any{
 			string(e.Environment), e.TaxpayerID, e.ID, holder, micros(until), micros(now), micros(now.Add(longestLease)),
@@ -136,7 +136,7 @@ func (s *Store) ClaimExport(ctx context.Context, env fiscal.Environment, holder 
 // SaveExport stores the progress or the end of an export, and extends the claim of its
 // holder. The error is ErrLeaseLost when the holder's claim is over.
 func (tx *Tx) SaveExport(ctx context.Context, e Export, holder string, now, until time.Time) error {
-	return tx.changeOne(ctx, "save export", ErrLeaseLost, statement{`
+	return tx.writeOne(ctx, "save export", ErrLeaseLost, statement{`
 		UPDATE exports SET state = $5, done = $6, total = $7, file = $8, size = $9, problem = $10, held_until = $11, updated_at = $12
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND holder = $4`, []any{
 		string(e.Environment), e.TaxpayerID, e.ID, holder, string(e.State), e.Done, e.Total, e.File, e.Size, e.Problem, micros(until), micros(now),

@@ -83,8 +83,8 @@ func (r reader) DeliveryFigures(ctx context.Context, env fiscal.Environment, mos
 	// The order is that of an index that has pending deliveries alone.
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+endpointStatus+` AS shown, count(*), min(d.created_at) FROM (
-			SELECT endpoint_id, created_at FROM deliveries WHERE state = 'pending'
-			ORDER BY endpoint_id, run_at, sequence, notice_id LIMIT `+strconv.Itoa(most)+`) AS d
+			SELECT endpoint_id, created_at FROM webhook_deliveries WHERE state = 'pending'
+			ORDER BY endpoint_id, run_at, revision, event_id LIMIT `+strconv.Itoa(most)+`) AS d
 		JOIN endpoints e ON e.id = d.endpoint_id
 		WHERE e.environment = $1 AND e.status <> 'deleted' GROUP BY shown`, env)
 	if err != nil {
@@ -147,7 +147,7 @@ func (r reader) NumberFigures(ctx context.Context, env fiscal.Environment, day f
 		SELECT ecf_type,
 			cast(sum(CASE WHEN fenced_at IS NULL AND (expires = '' OR expires >= $2) THEN last_number - next_number + 1 ELSE 0 END) AS bigint),
 			cast(sum(CASE WHEN fenced_at IS NULL THEN 0 ELSE 1 END) AS bigint)
-		FROM sequences WHERE environment = $1 GROUP BY taxpayer_id, ecf_type`, env, day.String())
+		FROM number_ranges WHERE environment = $1 GROUP BY taxpayer_id, ecf_type`, env, day.String())
 	if err != nil {
 		return nil, r.d.wrap("count numbers", err)
 	}

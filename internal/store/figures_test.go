@@ -17,7 +17,7 @@ import (
 func addDeliveries(ctx context.Context, tx *store.Tx, endpoint string, first, last int) error {
 	return tx.Exec(ctx, `
 		WITH RECURSIVE n (i) AS (SELECT cast($1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < $2)
-		INSERT INTO deliveries (endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt, run_at, lease, lease_until, created_at)
+		INSERT INTO webhook_deliveries (endpoint_id, event_id, environment, taxpayer_id, kind, document_id, revision, state, attempt, run_at, lease, lease_until, created_at)
 		SELECT $3, cast(i AS text), 'production', 't', 'k', '', i, 'pending', 0, $4 + i, '', 0, $4 + i FROM n`, first, last, endpoint, noon.UnixMicro())
 }
 
@@ -123,7 +123,7 @@ func TestFiguresOfCertificatesAndNumbers(t *testing.T) {
 				return err
 			}
 			return tx.Exec(ctx, `
-				INSERT INTO sequences (id, environment, taxpayer_id, ecf_type, first_number, last_number, next_number, expires, fenced_at, created_at)
+				INSERT INTO number_ranges (id, environment, taxpayer_id, ecf_type, first_number, last_number, next_number, expires, fenced_at, created_at)
 				VALUES ('a', 'production', $1, '31', 1, 100, 91, '2026-11-15', NULL, 0), ('b', 'production', $1, '31', 101, 200, 101, '2026-11-14', NULL, 0),
 					('c', 'production', $1, '31', 201, 300, 201, '', 1, 0), ('d', 'production', $1, '31', 301, 305, 301, '', NULL, 0)`, scope.TaxpayerID)
 		})

@@ -33,15 +33,15 @@ func (tx *Tx) UseForm(ctx context.Context, scope Scope, f Form, operation, objec
 	if len(f.Token) > maxToken {
 		return fmt.Errorf("store: the token of a form has more than %d bytes", maxToken)
 	}
-	used := Answer{
+	used := StoredReply{
 		Scope: scope, Operation: "form." + operation, Key: f.Token, Fingerprint: []byte{}, RawDigest: []byte{}, ObjectID: objectID,
 		HTTPStatus: http.StatusCreated, CreatedAt: at, Body: []byte{},
 	}
-	n, err := rememberAnswer(used).run(ctx, tx.q)
+	n, err := rememberReply(used).run(ctx, tx.q)
 	if err != nil || n == 1 {
 		return tx.d.wrap("use form", err)
 	}
-	before, err := tx.Answer(ctx, scope, used.Operation, f.Token)
+	before, err := tx.StoredReply(ctx, scope, used.Operation, f.Token)
 	if err != nil {
 		return err
 	}

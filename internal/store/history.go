@@ -60,7 +60,7 @@ func (r reader) InvoicesOfRequest(ctx context.Context, scope Scope, requestID st
 		SELECT invoice_id FROM history
 		WHERE request_id = $3 AND request_id <> '' AND environment = $1 AND taxpayer_id = $2
 		UNION
-		SELECT id FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $4
+		SELECT id FROM documents WHERE environment = $1 AND taxpayer_id = $2 AND id = $4
 		ORDER BY 1 LIMIT `+strconv.Itoa(MaxOfRequest), scope.Environment, scope.TaxpayerID, requestID, invoiceOfAnswer(requestID))
 	if err != nil {
 		return nil, r.d.wrap("find request", err)

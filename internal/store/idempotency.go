@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Answer is the stored answer to a request that created an object. A repetition of the
+// StoredReply is the stored answer to a request that created an object. A repetition of the
 // request gets the same bytes, for as long as the object exists.
-type Answer struct {
+type StoredReply struct {
 	Scope
 	Operation   string
 	Key         string
@@ -21,9 +21,9 @@ type Answer struct {
 	Body        []byte
 }
 
-// rememberAnswer adds a row when the key is new, and changes none when the key exists.
+// rememberReply adds a row when the key is new, and changes none when the key exists.
 // It waits for a running transaction that adds the same key.
-func rememberAnswer(a Answer) statement {
+func rememberReply(a StoredReply) statement {
 	return statement{`
 		INSERT INTO idempotency (environment, taxpayer_id, operation, key, fingerprint, raw_digest, object_id,
 			http_status, location, request_id, created_at, body)
@@ -34,9 +34,9 @@ func rememberAnswer(a Answer) statement {
 	}}
 }
 
-// Answer reads the stored answer of a key. The error is ErrNotFound when the key is new.
-func (r reader) Answer(ctx context.Context, scope Scope, operation, key string) (Answer, error) {
-	a := Answer{Scope: scope, Operation: operation, Key: key}
+// StoredReply reads the stored answer of a key. The error is ErrNotFound when the key is new.
+func (r reader) StoredReply(ctx context.Context, scope Scope, operation, key string) (StoredReply, error) {
+	a := StoredReply{Scope: scope, Operation: operation, Key: key}
 	var created int64
 	err := r.q.QueryRowContext(ctx, `
 		SELECT fingerprint, raw_digest, object_id, http_status, location, request_id, created_at, body
@@ -45,7 +45,7 @@ func (r reader) Answer(ctx context.Context, scope Scope, operation, key string) 
 		scope.Environment, scope.TaxpayerID, operation, key).
 		Scan(&a.Fingerprint, &a.RawDigest, &a.ObjectID, &a.HTTPStatus, &a.Location, &a.RequestID, &created, &a.Body)
 	if err != nil {
-		return Answer{}, r.d.wrap("read answer", err)
+		return StoredReply{}, r.d.wrap("read answer", err)
 	}
 	a.CreatedAt = fromMicros(created)
 	return a, nil

@@ -20,12 +20,12 @@ func TestAReplayReturnsTheFirstAnswerOfAKey(t *testing.T) {
 		first := sampleRegistration(sampleInvoice(scope, "A"))
 		second := sampleRegistration(sampleInvoice(scope, "B"))
 		again := sampleRegistration(sampleInvoice(scope, "A"))
-		second.Answer.Key, again.Answer.Key = first.Answer.Key, first.Answer.Key
-		second.Answer.Body, second.Answer.Fingerprint = []byte("other"), []byte("other")
-		if _, err := s.Answer(t.Context(), scope, first.Answer.Operation, first.Answer.Key); !errors.Is(err, store.ErrNotFound) {
+		second.Reply.Key, again.Reply.Key = first.Reply.Key, first.Reply.Key
+		second.Reply.Body, second.Reply.Fingerprint = []byte("other"), []byte("other")
+		if _, err := s.StoredReply(t.Context(), scope, first.Reply.Operation, first.Reply.Key); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a new key: %v, want ErrNotFound", err)
 		}
-		for i, want := range []*store.Answer{nil, &first.Answer, &first.Answer} {
+		for i, want := range []*store.StoredReply{nil, &first.Reply, &first.Reply} {
 			known, err := s.Register(t.Context(), []store.Registration{first, second, again}[i])
 			if err != nil {
 				t.Fatal(err)
@@ -34,11 +34,11 @@ func TestAReplayReturnsTheFirstAnswerOfAKey(t *testing.T) {
 				t.Errorf("request %d got (-want +got):\n%s", i, diff)
 			}
 		}
-		got, err := s.Answer(t.Context(), scope, first.Answer.Operation, first.Answer.Key)
+		got, err := s.StoredReply(t.Context(), scope, first.Reply.Operation, first.Reply.Key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(first.Answer, got); diff != "" {
+		if diff := cmp.Diff(first.Reply, got); diff != "" {
 			t.Errorf("the stored answer (-want +got):\n%s", diff)
 		}
 		if invoices, events := count(t, s, "invoices"), count(t, s, "history"); invoices != 1 || events != 1 {
@@ -61,9 +61,9 @@ func TestConcurrentRegistrationsAreIndependent(t *testing.T) {
 				// Every fifth key and every seventh external id is one that all clients use.
 				id := fmt.Sprintf("%d-%d", client, i)
 				r := sampleRegistration(sampleInvoice(scope, id))
-				r.Answer.Key = id
+				r.Reply.Key = id
 				if i%5 == 4 {
-					r.Answer.Key = name("key", i)
+					r.Reply.Key = name("key", i)
 				}
 				if i%7 == 6 {
 					r.Invoice.ExternalID = name("external", i)
@@ -81,7 +81,7 @@ func TestConcurrentRegistrationsAreIndependent(t *testing.T) {
 					repeated.Add(1)
 				default:
 					made.Add(1)
-					if got, err := s.Answer(t.Context(), scope, r.Answer.Operation, r.Answer.Key); err != nil || got.ObjectID != r.Invoice.ID {
+					if got, err := s.StoredReply(t.Context(), scope, r.Reply.Operation, r.Reply.Key); err != nil || got.ObjectID != r.Invoice.ID {
 						t.Errorf("registration %s: the stored answer has %s, %v; want %s", id, got.ObjectID, err, r.Invoice.ID)
 					}
 				}
@@ -122,14 +122,14 @@ func TestAKeyIsIndependentInEveryScope(t *testing.T) {
 			{addScope(t, s), "create_invoice", "k"},
 		} {
 			r := sampleRegistration(sampleInvoice(in.scope, name("S", i)))
-			r.Answer.Operation, r.Answer.Key = in.operation, in.key
+			r.Reply.Operation, r.Reply.Key = in.operation, in.key
 			if known, err := s.Register(t.Context(), r); err != nil || known != nil {
 				t.Errorf("answer %d: known %+v, %v", i, known, err)
 			}
 			all = append(all, r)
 		}
 		for i, want := range all {
-			got, err := s.Answer(t.Context(), want.Answer.Scope, want.Answer.Operation, want.Answer.Key)
+			got, err := s.StoredReply(t.Context(), want.Reply.Scope, want.Reply.Operation, want.Reply.Key)
 			if err != nil || got.ObjectID != want.Invoice.ID {
 				t.Errorf("answer %d: object %s, %v; want %s", i, got.ObjectID, err, want.Invoice.ID)
 			}
@@ -145,11 +145,11 @@ func TestOneOfManyWithTheSameKeyWins(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
 		var winners atomic.Int64
-		var winner atomic.Pointer[store.Answer]
-		seen := make([]*store.Answer, 50)
+		var winner atomic.Pointer[store.StoredReply]
+		seen := make([]*store.StoredReply, 50)
 		together(len(seen), func(i int) {
 			r := sampleRegistration(sampleInvoice(scope, "SHARED"))
-			r.Answer.Key = "shared"
+			r.Reply.Key = "shared"
 			if i%2 == 0 {
 				r.Job = &store.Job{Scope: scope, DocumentID: r.Invoice.DocumentID, RunAt: noon, CreatedAt: noon}
 			}
@@ -160,7 +160,7 @@ func TestOneOfManyWithTheSameKeyWins(t *testing.T) {
 			}
 			if known == nil {
 				winners.Add(1)
-				winner.Store(&r.Answer)
+				winner.Store(&r.Reply)
 			}
 			seen[i] = known
 		})
@@ -193,7 +193,7 @@ func TestARefusedCreationLeavesItsKeyFree(t *testing.T) {
 			if known, err := s.Register(t.Context(), r); !errors.Is(err, store.ErrExternalIDTaken) {
 				t.Errorf("with a job %v: known %v, %v; want ErrExternalIDTaken", job, known, err)
 			}
-			if _, err := s.Answer(t.Context(), scope, r.Answer.Operation, r.Answer.Key); !errors.Is(err, store.ErrNotFound) {
+			if _, err := s.StoredReply(t.Context(), scope, r.Reply.Operation, r.Reply.Key); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("with a job %v: the key after the refusal: %v, want ErrNotFound", job, err)
 			}
 			r.Invoice.ExternalID = fmt.Sprint("FREE-", job)

@@ -19,7 +19,7 @@ type Inbound struct {
 // ReceiveInbound records a message of a source, and reports whether it is new. It waits
 // for a running transaction that records the same message.
 func (tx *Tx) ReceiveInbound(ctx context.Context, m Inbound) (fresh bool, err error) {
-	return tx.change(ctx, "record message", statement{`
+	return tx.write(ctx, "record message", statement{`
 		INSERT INTO inbound (source_id, message_id, environment, taxpayer_id, at, kind, outcome, document_id)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT DO NOTHING`, []any{

@@ -53,7 +53,7 @@ func (inv Invoice) NextUpdate(now time.Time) time.Time {
 // but the request, which is large and seldom needed.
 const (
 	listColumns    = `id, document_id, external_id, ecf_type, status, currency, issue_date, amounts, created_at, updated_at`
-	invoiceColumns = listColumns + `, sequence, document_total, encf, track_id, messages, trace`
+	invoiceColumns = listColumns + `, revision, document_total, encf, track_id, messages, trace`
 )
 
 // createInvoice stores an invoice and its document with the canonical request. It adds
@@ -71,7 +71,7 @@ func (d *dialect) createInvoice(inv Invoice, request []byte) (statement, error) 
 // createInvoicesText returns the statement that stores invoices with these values.
 func createInvoicesText(values string) string {
 	return `
-		INSERT INTO invoices (` + invoiceColumns + `, environment, taxpayer_id, request) VALUES ` + values + `
+		INSERT INTO documents (` + invoiceColumns + `, environment, taxpayer_id, request) VALUES ` + values + `
 		ON CONFLICT (environment, taxpayer_id, external_id) DO NOTHING`
 }
 
@@ -92,7 +92,7 @@ func (r reader) InvoiceByExternalID(ctx context.Context, scope Scope, externalID
 
 func (r reader) oneInvoice(ctx context.Context, column string, scope Scope, id string) (Invoice, error) {
 	inv, err := scanInvoice(scope)(r.q.QueryRowContext(ctx, `
-		SELECT `+invoiceColumns+` FROM invoices
+		SELECT `+invoiceColumns+` FROM documents
 		WHERE environment = $1 AND taxpayer_id = $2 AND `+column+` = $3`,
 		scope.Environment, scope.TaxpayerID, id))
 	return inv, r.d.wrap("read invoice", err)
@@ -203,8 +203,8 @@ func (b *Batch) changeInvoice(before, after Invoice, revision int64) *Batch {
 	messages, err := encodeMessages(after.Messages)
 	b.err = errors.Join(b.err, err)
 	return b.add(statement{`
-		UPDATE invoices SET status = $6, sequence = $7, messages = $8, updated_at = $9, track_id = $10
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND sequence = $4 AND updated_at = $5`, []any{
+		UPDATE documents SET status = $6, revision = $7, messages = $8, updated_at = $9, track_id = $10
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND revision = $4 AND updated_at = $5`, []any{
 		string(before.Environment), before.TaxpayerID, before.ID, before.Revision, micros(before.UpdatedAt),
 		string(after.Status), revision, messages, micros(after.UpdatedAt), optionalText(after.TrackID),
 	}}, ErrInvoiceChanged)
@@ -215,7 +215,7 @@ func (b *Batch) changeInvoice(before, after Invoice, revision int64) *Batch {
 func (r reader) TraceOf(ctx context.Context, scope Scope, documentID string) (string, error) {
 	var trace sql.NullString
 	err := r.q.QueryRowContext(ctx, `
-		SELECT trace FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
+		SELECT trace FROM documents WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
 		scope.Environment, scope.TaxpayerID, documentID).Scan(&trace)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
@@ -227,7 +227,7 @@ func (r reader) TraceOf(ctx context.Context, scope Scope, documentID string) (st
 func (r reader) Request(ctx context.Context, scope Scope, invoiceID string) ([]byte, error) {
 	var request []byte
 	err := r.q.QueryRowContext(ctx, `
-		SELECT request FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		SELECT request FROM documents WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
 		scope.Environment, scope.TaxpayerID, invoiceID).Scan((*storedText)(&request))
 	return request, r.d.wrap("read request", err)
 }
@@ -238,10 +238,10 @@ func (r reader) AnyDocument(ctx context.Context, id string) (Invoice, error) {
 	var scope Scope
 	var documentID string
 	err := r.q.QueryRowContext(ctx, `
-		SELECT environment, taxpayer_id, document_id FROM invoices
+		SELECT environment, taxpayer_id, document_id FROM documents
 		WHERE document_id = $1
 		UNION ALL
-		SELECT i.environment, i.taxpayer_id, i.document_id FROM taxpayers t JOIN invoices i ON i.taxpayer_id = t.id
+		SELECT i.environment, i.taxpayer_id, i.document_id FROM taxpayers t JOIN documents i ON i.taxpayer_id = t.id
 		WHERE i.environment IN ('sandbox', 'certification', 'production') AND i.id = $1
 		LIMIT 1`, id).Scan(&scope.Environment, &scope.TaxpayerID, &documentID)
 	if err != nil {

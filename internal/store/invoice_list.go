@@ -41,7 +41,7 @@ func (r reader) ListInvoices(ctx context.Context, scope Scope, f InvoiceFilter) 
 		where = ` AND id < ` + before
 	}
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+listColumns+` FROM invoices
+		SELECT `+listColumns+` FROM documents
 		WHERE environment = $1 AND taxpayer_id = $2`+where+`
 		ORDER BY `+order+` LIMIT `+argument(f.Limit), args...)
 	if err != nil {

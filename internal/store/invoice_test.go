@@ -39,7 +39,7 @@ func TestAnInvoiceReadsBackByEachOfItsIDs(t *testing.T) {
 			}
 		}
 		var request string
-		if err := s.QueryRow(t.Context(), `SELECT request FROM invoices WHERE id = $1`, bare.ID).Scan(&request); err != nil || request != `{"a":1}` {
+		if err := s.QueryRow(t.Context(), `SELECT request FROM documents WHERE id = $1`, bare.ID).Scan(&request); err != nil || request != `{"a":1}` {
 			t.Errorf("the stored request is %q, %v", request, err)
 		}
 	})

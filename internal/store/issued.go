@@ -51,7 +51,7 @@ func (i Issued) Sent() []byte {
 	return i.XML
 }
 
-const issuedHead = `environment, rnc, encf, taxpayer_id, document_id, sequence_id, certificate, number_state, security_code, buyer_rnc,
+const issuedHead = `environment, rnc, encf, taxpayer_id, document_id, range_id, certificate, number_state, security_code, buyer_rnc,
 	signed_at, created_at, xml_sha256, sent_sha256`
 
 // Issue stores a signed document with its number, and shows the number. Only tests use it:
@@ -59,16 +59,16 @@ const issuedHead = `environment, rnc, encf, taxpayer_id, document_id, sequence_i
 // ErrNumberUsed when another document has the number, and ErrNotFound when there is no such
 // invoice without a number.
 func (tx *Tx) Issue(ctx context.Context, i Issued) error {
-	if err := tx.changeOne(ctx, "issue", ErrNumberUsed, tx.d.issue(i)); err != nil {
+	if err := tx.writeOne(ctx, "issue", ErrNumberUsed, tx.d.issue(i)); err != nil {
 		return err
 	}
-	return tx.changeOne(ctx, "issue", ErrNotFound, showNumber(i))
+	return tx.writeOne(ctx, "issue", ErrNotFound, showNumber(i))
 }
 
 // issue returns the statement that stores the document.
 func (d *dialect) issue(i Issued) statement {
 	return statement{`
-		INSERT INTO issued (` + issuedHead + `, xml, summary)
+		INSERT INTO issued_documents (` + issuedHead + `, xml, summary)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		ON CONFLICT DO NOTHING`, []any{
 		string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, i.DocumentID, i.NumberRangeID, i.Certificate, string(NumberIssued), i.SecurityCode, i.BuyerRNC,
@@ -83,7 +83,7 @@ func (b *Batch) ShowNumber(i Issued) *Batch { return b.add(showNumber(i), nil) }
 
 func showNumber(i Issued) statement {
 	return statement{`
-		UPDATE invoices SET encf = $4
+		UPDATE documents SET encf = $4
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND encf IS NULL`, []any{
 		string(i.Environment), i.TaxpayerID, i.DocumentID, i.ENCF,
 	}}
@@ -115,10 +115,10 @@ func (e *NotIssuedError) Unwrap() error { return e.Err }
 // The range must have been read from the database on the given timeline. When the
 // transaction runs on another one, the error is ErrNumbersTaken: the database failed
 // over since, and may lack numbers that were sent. An empty timeline is not compared.
-func (s *Store) IssueAll(ctx context.Context, timeline string, sequence NumberRange, all []Issuance, stage string, until time.Time) error {
+func (s *Store) IssueAll(ctx context.Context, timeline string, numbers NumberRange, all []Issuance, stage string, until time.Time) error {
 	const each = 2
 	statements := make([]statement, 1, 1+each*len(all))
-	statements[0] = takeNumbers(sequence, int64(len(all)))
+	statements[0] = takeNumbers(numbers, int64(len(all)))
 	if timeline != "" && s.d.TimelineText != "" {
 		args := append(statements[0].Args, timeline)
 		statements[0] = statement{statements[0].Text + ` AND ` + s.d.TimelineText + ` = $` + strconv.Itoa(len(args)), args}
@@ -148,7 +148,7 @@ func (s *Store) IssueAll(ctx context.Context, timeline string, sequence NumberRa
 // ErrNotFound when the document has no number.
 func (r reader) IssuedDocument(ctx context.Context, scope Scope, documentID string) (Issued, error) {
 	i, err := scanIssued(r.q.QueryRowContext(ctx, `
-		SELECT `+issuedHead+`, xml, summary FROM issued
+		SELECT `+issuedHead+`, xml, summary FROM issued_documents
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
 		scope.Environment, scope.TaxpayerID, documentID))
 	return i, r.d.wrap("read issued document", err)
@@ -169,7 +169,7 @@ func scanIssued(r row) (Issued, error) {
 // parties, which name only the number, use it.
 func (r reader) IssuedUnder(ctx context.Context, env fiscal.Environment, rnc, encf string) (Issued, error) {
 	i, err := scanIssued(r.q.QueryRowContext(ctx, `
-		SELECT `+issuedHead+`, xml, summary FROM issued
+		SELECT `+issuedHead+`, xml, summary FROM issued_documents
 		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND former_document_id IS NULL`, env, rnc, encf))
 	return i, r.d.wrap("read issued document", err)
 }
@@ -177,7 +177,7 @@ func (r reader) IssuedUnder(ctx context.Context, env fiscal.Environment, rnc, en
 // SettleNumber sets the state of a document's number.
 func (b *Batch) SettleNumber(i Issued, state NumberState) *Batch {
 	return b.add(statement{`
-		UPDATE issued SET number_state = $5
+		UPDATE issued_documents SET number_state = $5
 		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id = $4`, []any{
 		string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, string(state),
 	}}, nil)
@@ -186,7 +186,7 @@ func (b *Batch) SettleNumber(i Issued, state NumberState) *Batch {
 // HasIssued reports whether a document of the environment has a number.
 func (r reader) HasIssued(ctx context.Context, env fiscal.Environment) (bool, error) {
 	var one int64
-	err := r.q.QueryRowContext(ctx, `SELECT 1 FROM issued WHERE environment = $1 LIMIT 1`, env).Scan(&one)
+	err := r.q.QueryRowContext(ctx, `SELECT 1 FROM issued_documents WHERE environment = $1 LIMIT 1`, env).Scan(&one)
 	return r.rowExists("find issued documents", err)
 }
 
@@ -197,7 +197,7 @@ func (r reader) HighestSent(ctx context.Context, env fiscal.Environment, rnc, fr
 	var encf string
 	// The query reads the primary key downwards and stops at the first match.
 	err := r.q.QueryRowContext(ctx, `
-		SELECT i.encf FROM issued i
+		SELECT i.encf FROM issued_documents i
 		WHERE i.environment = $1 AND i.rnc = $2 AND i.encf >= $3 AND i.encf <= $4
 			AND (EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.document_id AND a.kind = 'submit' AND NOT `+ofReplacedNumber+`)
 				OR i.former_document_id IS NOT NULL

@@ -118,11 +118,11 @@ func (r reader) WaitingDocuments(ctx context.Context, within Scope) ([]WaitingDo
 	// starts from the taxpayers, which are few too.
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+waitingColumns+` AS created_at, j.plan, j.stage, j.attempt, j.run_at, j.lease_until, j.last_error
-		FROM jobs j JOIN invoices i ON i.document_id = j.document_id
+		FROM jobs j JOIN documents i ON i.document_id = j.document_id
 		WHERE (cast($1 AS text) = '' OR i.environment = $1) AND (cast($2 AS text) = '' OR i.taxpayer_id = $2)
 		UNION ALL
 		SELECT `+waitingColumns+`, NULL, NULL, NULL, NULL, NULL, NULL
-		FROM taxpayers t JOIN invoices i ON i.taxpayer_id = t.id
+		FROM taxpayers t JOIN documents i ON i.taxpayer_id = t.id
 		WHERE i.environment IN ('certification', 'production') AND i.status IN ('queued', 'submitted', 'processing', 'outcome_unknown')
 			AND (cast($1 AS text) = '' OR i.environment = $1) AND (cast($2 AS text) = '' OR t.id = $2)
 			AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.document_id = i.document_id)

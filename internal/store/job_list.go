@@ -48,7 +48,7 @@ func (r reader) workAfter(ctx context.Context, after string, limit int) ([]WorkI
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+waitingColumns+`, coalesce(i.encf, ''), i.ecf_type, j.plan, j.stage, j.attempt, j.run_at, j.lease_until, j.last_error
 		FROM (SELECT * FROM jobs WHERE document_id > $1 ORDER BY document_id LIMIT `+strconv.Itoa(limit)+`) AS j
-		JOIN invoices i ON i.document_id = j.document_id
+		JOIN documents i ON i.document_id = j.document_id
 		ORDER BY i.document_id`, after)
 	if err != nil {
 		return nil, r.d.wrap("list work", err)

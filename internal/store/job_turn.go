@@ -45,7 +45,7 @@ func (r reader) ToSendBefore(ctx context.Context, scope Scope, encf fiscal.ENCF,
 	// The limit is part of the statement, as in readFront.
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT document_id, turn, lease, lease_until, run_at,
-			EXISTS (SELECT 1 FROM issued i WHERE i.document_id = j.document_id AND i.summary IS NOT NULL) FROM jobs j
+			EXISTS (SELECT 1 FROM issued_documents i WHERE i.document_id = j.document_id AND i.summary IS NOT NULL) FROM jobs j
 		WHERE environment = $1 AND taxpayer_id = $2 AND stage = 'submit' AND turn >= $3 AND turn < $4
 			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = j.document_id AND a.closed_at IS NULL)
 		ORDER BY turn LIMIT `+strconv.Itoa(limit), scope.Environment, scope.TaxpayerID, first.String(), encf.String())

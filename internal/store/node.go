@@ -111,7 +111,7 @@ func (r reader) SentSince(ctx context.Context, env fiscal.Environment, since tim
 		ids, args := placeholders(some)
 		rows, err := r.q.QueryContext(ctx, `
 			SELECT i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number, max(i.encf)
-			FROM issued i JOIN sequences s ON s.environment = i.environment AND s.taxpayer_id = i.taxpayer_id AND s.id = i.sequence_id
+			FROM issued_documents i JOIN number_ranges s ON s.environment = i.environment AND s.taxpayer_id = i.taxpayer_id AND s.id = i.range_id
 			WHERE i.document_id IN (`+ids+`)
 			GROUP BY i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number`, args...)
 		if err != nil {

@@ -19,7 +19,7 @@ var ErrNumbersTaken = errors.New("store: another transaction changed the number 
 
 // NumberRange is a range of numbers that the tax authority has authorised a taxpayer to
 // use for one type of document. Next is the next number to take; when it is greater
-// than Last, no number is left. Its table is sequences.
+// than Last, no number is left.
 type NumberRange struct {
 	Scope
 	ID                string
@@ -46,7 +46,7 @@ const numberRangeColumns = `id, environment, taxpayer_id, ecf_type, first_number
 // numbers.
 func (tx *Tx) AddNumberRange(ctx context.Context, n NumberRange) error {
 	// The lock keeps another transaction from adding a range of the RNC after the check.
-	err := tx.changeOne(ctx, "lock taxpayers", ErrNotFound, statement{`
+	err := tx.writeOne(ctx, "lock taxpayers", ErrNotFound, statement{`
 		UPDATE taxpayers SET updated_at = updated_at
 		WHERE rnc = (SELECT rnc FROM taxpayers WHERE id = $1)`, []any{n.TaxpayerID}})
 	if err != nil {
@@ -54,7 +54,7 @@ func (tx *Tx) AddNumberRange(ctx context.Context, n NumberRange) error {
 	}
 	var other int64
 	err = tx.q.QueryRowContext(ctx, `
-		SELECT count(*) FROM sequences q JOIN taxpayers t ON t.id = q.taxpayer_id
+		SELECT count(*) FROM number_ranges q JOIN taxpayers t ON t.id = q.taxpayer_id
 		WHERE q.environment = $1 AND q.ecf_type = $2 AND q.first_number <= $3 AND q.last_number >= $4
 			AND t.rnc = (SELECT rnc FROM taxpayers WHERE id = $5)`,
 		n.Environment, n.Type, n.Last, n.First, n.TaxpayerID).Scan(&other)
@@ -65,12 +65,12 @@ func (tx *Tx) AddNumberRange(ctx context.Context, n NumberRange) error {
 		return ErrOverlap
 	}
 	_, err = tx.q.ExecContext(ctx, `
-		INSERT INTO sequences (`+numberRangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		INSERT INTO number_ranges (`+numberRangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		n.ID, n.Environment, n.TaxpayerID, n.Type, n.First, n.Last, n.Next, n.Expires.String(), optionalMicros(n.FencedAt), micros(n.CreatedAt), n.Seen)
 	if err != nil {
 		return tx.d.wrap("add number range", err)
 	}
-	return tx.Audit(ctx, n.change("sequence.add", nil, n.auditFields()))
+	return tx.Audit(ctx, n.auditEntry("sequence.add", nil, n.auditFields()))
 }
 
 // auditFields returns what the audit log shows of a range.
@@ -81,14 +81,14 @@ func (n NumberRange) auditFields() map[string]any {
 }
 
 // change returns a change of the range for the audit log.
-func (n NumberRange) change(action string, before, after map[string]any) Change {
-	return Change{n.Scope, action, "sequence:" + n.ID, before, after}
+func (n NumberRange) auditEntry(action string, before, after map[string]any) AuditEntry {
+	return AuditEntry{n.Scope, action, "sequence:" + n.ID, before, after}
 }
 
 // NumberRanges lists the ranges of all taxpayers and environments, the oldest first.
 // The operator and the fence use it.
 func (r reader) NumberRanges(ctx context.Context) ([]NumberRange, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT `+numberRangeColumns+` FROM sequences ORDER BY id`)
+	rows, err := r.q.QueryContext(ctx, `SELECT `+numberRangeColumns+` FROM number_ranges ORDER BY id`)
 	if err != nil {
 		return nil, r.d.wrap("list number ranges", err)
 	}
@@ -99,7 +99,7 @@ func (r reader) NumberRanges(ctx context.Context) ([]NumberRange, error) {
 // first.
 func (r reader) NumberRangesOf(ctx context.Context, scope Scope, t fiscal.Type) ([]NumberRange, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+numberRangeColumns+` FROM sequences
+		SELECT `+numberRangeColumns+` FROM number_ranges
 		WHERE environment = $1 AND taxpayer_id = $2 AND ecf_type = $3 ORDER BY first_number`,
 		scope.Environment, scope.TaxpayerID, t)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r reader) NumberRangesOf(ctx context.Context, scope Scope, t fiscal.Type) 
 // NumberRange reads a range of a taxpayer.
 func (r reader) NumberRange(ctx context.Context, scope Scope, id string) (NumberRange, error) {
 	n, err := scanNumberRange(r.q.QueryRowContext(ctx, `
-		SELECT `+numberRangeColumns+` FROM sequences WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		SELECT `+numberRangeColumns+` FROM number_ranges WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
 		scope.Environment, scope.TaxpayerID, id))
 	return n, r.d.wrap("read number range", err)
 }
@@ -138,12 +138,12 @@ func scanNumberRange(r row) (NumberRange, error) {
 // The error is ErrNumbersTaken when the stored range has another next number, is fenced,
 // or has too few numbers left.
 func (tx *Tx) TakeNumbers(ctx context.Context, n NumberRange, count int64) error {
-	return tx.changeOne(ctx, "take numbers", ErrNumbersTaken, takeNumbers(n, count))
+	return tx.writeOne(ctx, "take numbers", ErrNumbersTaken, takeNumbers(n, count))
 }
 
 func takeNumbers(n NumberRange, count int64) statement {
 	return statement{`
-		UPDATE sequences SET next_number = next_number + cast($5 AS bigint)
+		UPDATE number_ranges SET next_number = next_number + cast($5 AS bigint)
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4
 			AND next_number + cast($5 AS bigint) <= last_number + 1 AND fenced_at IS NULL AND seen_number < next_number`, []any{
 		string(n.Environment), n.TaxpayerID, n.ID, n.Next, count,
@@ -153,7 +153,7 @@ func takeNumbers(n NumberRange, count int64) statement {
 // FenceNumberRange fences a range: it gives no numbers until it is released.
 func (b *Batch) FenceNumberRange(n NumberRange, at time.Time) *Batch {
 	return b.add(statement{`
-		UPDATE sequences SET fenced_at = $4
+		UPDATE number_ranges SET fenced_at = $4
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, []any{
 		string(n.Environment), n.TaxpayerID, n.ID, micros(at),
 	}}, nil)
@@ -162,15 +162,15 @@ func (b *Batch) FenceNumberRange(n NumberRange, at time.Time) *Batch {
 // FenceBehind fences a range when its next number is mark or lower, and reports whether
 // it did. It does not change a fenced range.
 func (tx *Tx) FenceBehind(ctx context.Context, n NumberRange, mark int64, at time.Time) (bool, error) {
-	fenced, err := tx.change(ctx, "fence number range", statement{`
-		UPDATE sequences SET fenced_at = $5
+	fenced, err := tx.write(ctx, "fence number range", statement{`
+		UPDATE number_ranges SET fenced_at = $5
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number <= $4 AND fenced_at IS NULL`, []any{
 		string(n.Environment), n.TaxpayerID, n.ID, mark, micros(at),
 	}})
 	if err != nil || !fenced {
 		return false, err
 	}
-	return true, tx.Audit(ctx, n.change("sequence.fence", nil, map[string]any{"fenced_at": auditTime(at), "behind": mark}))
+	return true, tx.Audit(ctx, n.auditEntry("sequence.fence", nil, map[string]any{"fenced_at": auditTime(at), "behind": mark}))
 }
 
 // UnknownSeen is the Seen of a range of which a witness cannot say how far it was seen.
@@ -180,8 +180,8 @@ const UnknownSeen = math.MaxInt64
 // it is higher than what the database knows: numbers up to it were seen and are not issued
 // again.
 func (tx *Tx) ReportSeen(ctx context.Context, n NumberRange, seen int64) error {
-	_, err := tx.change(ctx, "report seen numbers", statement{`
-		UPDATE sequences SET seen_number = $4
+	_, err := tx.write(ctx, "report seen numbers", statement{`
+		UPDATE number_ranges SET seen_number = $4
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND seen_number < $4 AND next_number <= $4`, []any{
 		string(n.Environment), n.TaxpayerID, n.ID, seen,
 	}})
@@ -191,8 +191,8 @@ func (tx *Tx) ReportSeen(ctx context.Context, n NumberRange, seen int64) error {
 // FenceAgain is ReportSeen for a range that is fenced: the fence begins at the given moment,
 // because reports of other nodes from before do not explain it.
 func (tx *Tx) FenceAgain(ctx context.Context, n NumberRange, seen int64, at time.Time) error {
-	_, err := tx.change(ctx, "report seen numbers", statement{`
-		UPDATE sequences SET seen_number = $4, fenced_at = $5
+	_, err := tx.write(ctx, "report seen numbers", statement{`
+		UPDATE number_ranges SET seen_number = $4, fenced_at = $5
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND seen_number < $4 AND next_number <= $4 AND fenced_at IS NOT NULL`, []any{
 		string(n.Environment), n.TaxpayerID, n.ID, seen, micros(at),
 	}})
@@ -203,8 +203,8 @@ func (tx *Tx) FenceAgain(ctx context.Context, n NumberRange, seen int64, at time
 // ErrNumbersTaken when another transaction released or fenced it after it was read, or a
 // witness has reported a number since.
 func (tx *Tx) ReleaseNumberRange(ctx context.Context, n NumberRange, next int64) error {
-	err := tx.changeOne(ctx, "release number range", ErrNumbersTaken, statement{`
-		UPDATE sequences SET fenced_at = NULL, next_number = $6, seen_number = 0
+	err := tx.writeOne(ctx, "release number range", ErrNumbersTaken, statement{`
+		UPDATE number_ranges SET fenced_at = NULL, next_number = $6, seen_number = 0
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4 AND fenced_at = $5 AND seen_number = $7`, []any{
 		string(n.Environment), n.TaxpayerID, n.ID, n.Next, micros(n.FencedAt), next, n.Seen,
 	}})
@@ -213,5 +213,5 @@ func (tx *Tx) ReleaseNumberRange(ctx context.Context, n NumberRange, next int64)
 	}
 	after := n
 	after.Next, after.FencedAt, after.Seen = next, time.Time{}, 0
-	return tx.Audit(ctx, n.change("sequence.release", n.auditFields(), after.auditFields()))
+	return tx.Audit(ctx, n.auditEntry("sequence.release", n.auditFields(), after.auditFields()))
 }

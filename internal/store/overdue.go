@@ -25,7 +25,7 @@ func (r reader) DocumentsWithStatus(ctx context.Context, env fiscal.Environment,
 	// First the rest of the taxpayer at which the walk stopped, then the other taxpayers. The
 	// comparison of rows makes both engines use the index by status.
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT taxpayer_id, id, document_id FROM invoices
+		SELECT taxpayer_id, id, document_id FROM documents
 		WHERE environment = $1 AND taxpayer_id = $2 AND (status, id) > ($3, $4) AND status <= $3 ORDER BY status, id LIMIT $5`,
 		env, after.taxpayerID, status, after.invoiceID, limit)
 	if err != nil {
@@ -37,7 +37,7 @@ func (r reader) DocumentsWithStatus(ctx context.Context, env fiscal.Environment,
 	// SQLite keeps the order of the tables in a CROSS JOIN: it searches the index once for
 	// each taxpayer.
 	rows, err = r.q.QueryContext(ctx, `
-		SELECT i.taxpayer_id, i.id, i.document_id FROM taxpayers t CROSS JOIN invoices i
+		SELECT i.taxpayer_id, i.id, i.document_id FROM taxpayers t CROSS JOIN documents i
 		WHERE t.id > $2 AND i.environment = $1 AND i.taxpayer_id = t.id AND (i.status, i.id) > ($3, '') AND i.status <= $3
 		ORDER BY t.id, i.status, i.id LIMIT $4`,
 		env, after.taxpayerID, status, limit-len(ids))

@@ -56,7 +56,7 @@ func (r reader) ParkedWithDocument(ctx context.Context, env fiscal.Environment, 
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT p.taxpayer_id, p.id, p.source_id, p.message_id, p.kind, p.encf, p.body, p.at, p.expires_at
 		FROM parked p JOIN taxpayers t ON t.id = p.taxpayer_id
-			JOIN issued i ON i.environment = p.environment AND i.rnc = t.rnc AND i.encf = p.encf AND i.taxpayer_id = p.taxpayer_id AND i.former_document_id IS NULL
+			JOIN issued_documents i ON i.environment = p.environment AND i.rnc = t.rnc AND i.encf = p.encf AND i.taxpayer_id = p.taxpayer_id AND i.former_document_id IS NULL
 		WHERE p.environment = $1 AND p.expires_at > $2 AND (p.expires_at, p.id) > ($3, $4)
 		ORDER BY p.expires_at, p.id LIMIT $5`, env, micros(now), micros(after.ExpiresAt), after.ID, limit)
 	if err != nil {
@@ -80,7 +80,7 @@ func scanParked(r row, p *Parked) error {
 // Unpark deletes a parked message, and reports whether it was still there. The caller
 // applies the message in the same transaction, so that it has its effect once.
 func (tx *Tx) Unpark(ctx context.Context, scope Scope, id string) (bool, error) {
-	return tx.change(ctx, "unpark message", statement{`
+	return tx.write(ctx, "unpark message", statement{`
 		DELETE FROM parked WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
 		[]any{string(scope.Environment), scope.TaxpayerID, id}})
 }

@@ -65,7 +65,7 @@ func TestParkedMessagesAreFoundWhenTheirDocumentExists(t *testing.T) {
 		issue := func(encf string) {
 			update(t, s, func(ctx context.Context, tx *store.Tx) error {
 				return tx.Exec(ctx, `
-					INSERT INTO issued (environment, rnc, encf, taxpayer_id, document_id, sequence_id, certificate, number_state, security_code,
+					INSERT INTO issued_documents (environment, rnc, encf, taxpayer_id, document_id, range_id, certificate, number_state, security_code,
 						buyer_rnc, signed_at, created_at, xml_sha256, sent_sha256, xml)
 					VALUES ($1, $2, $3, $4, $5, '', '', 'used', '', '', 0, 0, $6, $6, $6)`,
 					string(scope.Environment), taxpayer.RNC, encf, scope.TaxpayerID, store.NewID(), []byte{1})

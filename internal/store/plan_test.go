@@ -415,16 +415,16 @@ func TestAPostgresClaimReadsNoOtherEvents(t *testing.T) {
 	update(t, s, func(ctx context.Context, tx *store.Tx) error {
 		return errors.Join(
 			tx.Exec(ctx, `
-				INSERT INTO notices (environment, taxpayer_id, id, kind, document_id, sequence, at, body)
+				INSERT INTO events (environment, taxpayer_id, id, kind, document_id, revision, at, body)
 				SELECT $1, $2, 'evt_' || md5(n::text), 'a', md5(n::text), 1, n, repeat('x', 600)::bytea FROM generate_series(1, 6000) n`, string(e.Environment), e.TaxpayerID),
 			tx.Exec(ctx, `
-				INSERT INTO deliveries (endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt, run_at, lease, lease_until, created_at)
-				SELECT $1, id, environment, taxpayer_id, kind, document_id, sequence, 'pending', 0, at, '', 0, at FROM notices`, e.ID))
+				INSERT INTO webhook_deliveries (endpoint_id, event_id, environment, taxpayer_id, kind, document_id, revision, state, attempt, run_at, lease, lease_until, created_at)
+				SELECT $1, id, environment, taxpayer_id, kind, document_id, revision, 'pending', 0, at, '', 0, at FROM events`, e.ID))
 	})
 	read := func() (blocks int64) {
 		t.Helper()
 		if err := s.QueryRow(t.Context(), `
-			SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit FROM pg_statio_user_tables WHERE relname = 'notices'`).Scan(&blocks); err != nil {
+			SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit FROM pg_statio_user_tables WHERE relname = 'events'`).Scan(&blocks); err != nil {
 			t.Fatal(err)
 		}
 		return blocks

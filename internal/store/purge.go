@@ -51,12 +51,12 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (Purged, er
 		until   time.Time
 	}{
 		{&p.DeliveryAttempts, `
-			DELETE FROM delivery_attempts WHERE at <= $1 AND (environment, taxpayer_id, endpoint_id, id) IN (
-				SELECT environment, taxpayer_id, endpoint_id, id FROM delivery_attempts WHERE at <= $1 ORDER BY at`,
+			DELETE FROM webhook_attempts WHERE at <= $1 AND (environment, taxpayer_id, endpoint_id, id) IN (
+				SELECT environment, taxpayer_id, endpoint_id, id FROM webhook_attempts WHERE at <= $1 ORDER BY at`,
 			now.Add(-keepDeliveryLog)},
 		{&p.Deliveries, `
-			DELETE FROM deliveries WHERE state = 'delivered' AND created_at <= $1 AND (endpoint_id, notice_id) IN (
-				SELECT endpoint_id, notice_id FROM deliveries WHERE state = 'delivered' AND created_at <= $1 ORDER BY created_at`,
+			DELETE FROM webhook_deliveries WHERE state = 'delivered' AND created_at <= $1 AND (endpoint_id, event_id) IN (
+				SELECT endpoint_id, event_id FROM webhook_deliveries WHERE state = 'delivered' AND created_at <= $1 ORDER BY created_at`,
 			now.Add(-keepDelivered)},
 		{&p.Inbound, `
 			DELETE FROM inbound WHERE at <= $1 AND (source_id, message_id) IN (

@@ -82,7 +82,7 @@ func TestPurgeDeletesWhatWasKeptLongEnough(t *testing.T) {
 // addDelivery adds a delivery that was created at a moment.
 func addDelivery(ctx context.Context, tx *store.Tx, state string, at time.Time) error {
 	return tx.Exec(ctx, `
-		INSERT INTO deliveries (endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt, run_at, lease, lease_until, created_at)
+		INSERT INTO webhook_deliveries (endpoint_id, event_id, environment, taxpayer_id, kind, document_id, revision, state, attempt, run_at, lease, lease_until, created_at)
 		VALUES ('e', $1, 'production', 't', 'k', '', 1, $2, 1, 0, '', 0, $3)`, store.NewID(), state, at.UnixMicro())
 }
 

@@ -19,8 +19,8 @@ type ReplacedNumber struct {
 // another one. What was signed with the number is kept, and the number is abandoned. The
 // error is ErrNotFound when the document does not have the number any more.
 func (tx *Tx) ReplaceNumber(ctx context.Context, n ReplacedNumber) error {
-	err := tx.changeOne(ctx, "replace number", ErrNotFound, statement{`
-		UPDATE issued SET document_id = $6, former_document_id = $5, replaced_reason = $7, replaced_by = $8, replaced_at = $9
+	err := tx.writeOne(ctx, "replace number", ErrNotFound, statement{`
+		UPDATE issued_documents SET document_id = $6, former_document_id = $5, replaced_reason = $7, replaced_by = $8, replaced_at = $9
 		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id = $4 AND document_id = $5`, []any{
 		string(n.Environment), n.RNC, n.ENCF, n.TaxpayerID, n.DocumentID, NewID(), n.Reason, n.By, micros(n.At),
 	}})
@@ -34,15 +34,15 @@ func (tx *Tx) ReplaceNumber(ctx context.Context, n ReplacedNumber) error {
 	if err != nil {
 		return err
 	}
-	return tx.changeOne(ctx, "replace number", ErrNotFound, statement{`
-		UPDATE invoices SET encf = NULL
+	return tx.writeOne(ctx, "replace number", ErrNotFound, statement{`
+		UPDATE documents SET encf = NULL
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`, []any{string(n.Environment), n.TaxpayerID, n.DocumentID}})
 }
 
 // ReplacedNumbers lists the numbers that a document had before, the first one first.
 func (r reader) ReplacedNumbers(ctx context.Context, scope Scope, documentID string) ([]ReplacedNumber, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT replaced_reason, replaced_by, replaced_at, `+issuedHead+`, xml, summary FROM issued
+		SELECT replaced_reason, replaced_by, replaced_at, `+issuedHead+`, xml, summary FROM issued_documents
 		WHERE former_document_id = $3 AND environment = $1 AND taxpayer_id = $2 ORDER BY replaced_at, encf`,
 		scope.Environment, scope.TaxpayerID, documentID)
 	if err != nil {

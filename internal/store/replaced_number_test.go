@@ -87,12 +87,12 @@ func TestAReplacedNumberNeverChanges(t *testing.T) {
 			return tx.ReplaceNumber(ctx, store.ReplacedNumber{Issued: old, Reason: "r", By: "ana", At: noon})
 		})
 		for _, statement := range []string{
-			`DELETE FROM issued`, `UPDATE issued SET replaced_reason = 'x'`, `UPDATE issued SET document_id = 'x' WHERE former_document_id IS NULL`,
-			`UPDATE issued SET former_document_id = NULL WHERE former_document_id IS NOT NULL`,
-			`UPDATE issued SET document_id = former_document_id, former_document_id = NULL WHERE former_document_id IS NOT NULL`,
-			`UPDATE issued SET document_id = 'x', former_document_id = document_id WHERE former_document_id IS NOT NULL`,
-			`UPDATE issued SET document_id = 'x', former_document_id = 'y' WHERE former_document_id IS NULL`,
-			`UPDATE issued SET document_id = 'x', former_document_id = document_id, xml = xml_sha256 WHERE former_document_id IS NULL`,
+			`DELETE FROM issued_documents`, `UPDATE issued_documents SET replaced_reason = 'x'`, `UPDATE issued_documents SET document_id = 'x' WHERE former_document_id IS NULL`,
+			`UPDATE issued_documents SET former_document_id = NULL WHERE former_document_id IS NOT NULL`,
+			`UPDATE issued_documents SET document_id = former_document_id, former_document_id = NULL WHERE former_document_id IS NOT NULL`,
+			`UPDATE issued_documents SET document_id = 'x', former_document_id = document_id WHERE former_document_id IS NOT NULL`,
+			`UPDATE issued_documents SET document_id = 'x', former_document_id = 'y' WHERE former_document_id IS NULL`,
+			`UPDATE issued_documents SET document_id = 'x', former_document_id = document_id, xml = xml_sha256 WHERE former_document_id IS NULL`,
 		} {
 			if err := s.Update(ctx, func(tx *store.Tx) error { return tx.Exec(ctx, statement) }); err == nil {
 				t.Errorf("allowed: %s", statement)

@@ -112,7 +112,7 @@ func TestTheServiceCannotChangeWhatIsAppendOnly(t *testing.T) {
 	fixed := map[string][]string{ // table: rights that the service does not have
 		"history": {"UPDATE", "DELETE"}, "idempotency": {"UPDATE", "DELETE"}, "evidence": {"UPDATE", "DELETE"}, "pages": {"UPDATE", "DELETE"}, "receipts": {"UPDATE", "DELETE"},
 		"burned": {"UPDATE", "DELETE"}, "audit_entries": {"UPDATE", "DELETE"}, "audit_checkpoints": {"UPDATE", "DELETE"},
-		"attempts": {"DELETE"}, "issued": {"DELETE"}, "notices": {"DELETE"},
+		"attempts": {"DELETE"}, "issued_documents": {"DELETE"}, "events": {"DELETE"},
 		"schema_versions": {"INSERT", "UPDATE", "DELETE"}, "schema_migrations": {"INSERT", "UPDATE", "DELETE"}, "database_identity": {"INSERT", "UPDATE", "DELETE"},
 	}
 	for _, table := range tableNames(t, service) {
@@ -203,7 +203,7 @@ func TestAnExistingDatabaseGetsTheRoles(t *testing.T) {
 
 	later := storetest.Open(t, storetest.As(address, storetest.Migrator), time.Now)
 	if err := later.Update(t.Context(), func(tx *store.Tx) error {
-		return tx.Exec(t.Context(), `CREATE TABLE later (id TEXT NOT NULL PRIMARY KEY); ALTER TABLE invoices ADD COLUMN later TEXT`)
+		return tx.Exec(t.Context(), `CREATE TABLE later (id TEXT NOT NULL PRIMARY KEY); ALTER TABLE documents ADD COLUMN later TEXT`)
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -101,15 +101,15 @@ func forEngine(statements []statement) []database.Statement {
 }
 
 // change executes a statement and reports whether it changed a row.
-func (tx *Tx) change(ctx context.Context, what string, s statement) (bool, error) {
+func (tx *Tx) write(ctx context.Context, what string, s statement) (bool, error) {
 	n, err := s.run(ctx, tx.q)
 	return err == nil && n > 0, tx.d.wrap(what, err)
 }
 
-// changeOne executes a statement that must change a row. It returns otherwise when
+// writeOne executes a statement that must change a row. It returns otherwise when
 // the statement changes none.
-func (tx *Tx) changeOne(ctx context.Context, what string, otherwise error, s statement) error {
-	changed, err := tx.change(ctx, what, s)
+func (tx *Tx) writeOne(ctx context.Context, what string, otherwise error, s statement) error {
+	changed, err := tx.write(ctx, what, s)
 	if err == nil && !changed {
 		return otherwise
 	}

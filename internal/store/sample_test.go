@@ -65,7 +65,7 @@ func sampleRegistration(inv store.Invoice) store.Registration {
 	answer := sampleAnswer(inv.Scope, inv.ID)
 	answer.ObjectID = inv.ID
 	return store.Registration{
-		Answer: answer, Invoice: inv, Request: []byte(`{"a":1}`),
+		Reply: answer, Invoice: inv, Request: []byte(`{"a":1}`),
 		Entry: store.HistoryEntry{Scope: inv.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: noon, Kind: "created", Status: inv.Status, RequestID: "req_" + inv.ID},
 	}
 }
@@ -85,8 +85,8 @@ func addInvoice(t *testing.T, s *store.Store, scope store.Scope, externalID stri
 	return register(t, s, sampleInvoice(scope, externalID))
 }
 
-func sampleAnswer(scope store.Scope, key string) store.Answer {
-	return store.Answer{
+func sampleAnswer(scope store.Scope, key string) store.StoredReply {
+	return store.StoredReply{
 		Scope: scope, Operation: "create_invoice", Key: key, Fingerprint: []byte{1, 0, 2}, RawDigest: []byte{3, 0},
 		ObjectID: store.NewID(), HTTPStatus: 202, Location: "/v1/x", RequestID: "req_1", CreatedAt: noon,
 		Body: []byte("{\"a\":\"\x00é\"}"),

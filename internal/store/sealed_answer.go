@@ -3,7 +3,7 @@ package store
 import "context"
 
 // SealedAnswer is the encrypted body of a stored answer that contains a secret. The
-// Answer of the same key has an empty body.
+// StoredReply of the same key has an empty body.
 type SealedAnswer struct {
 	Scope
 	Operation string
@@ -11,12 +11,12 @@ type SealedAnswer struct {
 	Secret    SealedSecret
 }
 
-// RememberAnswer stores the answer to a request that created a secret, and reports
+// RememberReply stores the answer to a request that created a secret, and reports
 // whether its key is new. It stores the encrypted body instead of the body of a. It
 // waits for a running transaction that adds the same key.
-func (tx *Tx) RememberAnswer(ctx context.Context, a Answer, sealed SealedSecret) (fresh bool, err error) {
+func (tx *Tx) RememberReply(ctx context.Context, a StoredReply, sealed SealedSecret) (fresh bool, err error) {
 	a.Body = []byte{}
-	n, err := rememberAnswer(a).run(ctx, tx.q)
+	n, err := rememberReply(a).run(ctx, tx.q)
 	if err != nil || n == 0 {
 		return false, tx.d.wrap("remember answer", err)
 	}

@@ -19,7 +19,7 @@ func TestASealedAnswerIsStoredOnce(t *testing.T) {
 		var fresh atomic.Int64
 		together(8, func(i int) {
 			err := s.Update(t.Context(), func(tx *store.Tx) error {
-				is, err := tx.RememberAnswer(t.Context(), sampleAnswer(scope, "k"), store.SealedSecret{Sealed: []byte{byte(i)}, Version: 1})
+				is, err := tx.RememberReply(t.Context(), sampleAnswer(scope, "k"), store.SealedSecret{Sealed: []byte{byte(i)}, Version: 1})
 				if is {
 					fresh.Add(1)
 				}
@@ -29,7 +29,7 @@ func TestASealedAnswerIsStoredOnce(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		answer, err := s.Answer(t.Context(), scope, "create_invoice", "k")
+		answer, err := s.StoredReply(t.Context(), scope, "create_invoice", "k")
 		if err != nil || len(answer.Body) != 0 || fresh.Load() != 1 {
 			t.Errorf("stored %d times; the body is %q, %v; want once and an empty body", fresh.Load(), answer.Body, err)
 		}

@@ -36,7 +36,7 @@ func (tx *Tx) CreateSource(ctx context.Context, s Source) error {
 	if err != nil {
 		return tx.d.wrap("create source", err)
 	}
-	return tx.Audit(ctx, Change{s.Scope, "source.create", "source:" + s.ID, nil, map[string]any{"kinds": strings.Join(s.Kinds, ",")}})
+	return tx.Audit(ctx, AuditEntry{s.Scope, "source.create", "source:" + s.ID, nil, map[string]any{"kinds": strings.Join(s.Kinds, ",")}})
 }
 
 // Sources lists the sources of all taxpayers and environments, the oldest first.
@@ -82,7 +82,7 @@ func scanSource(r row) (Source, error) {
 // accepted too. The error is ErrNotFound when the source was revoked, or has another
 // secret than s.
 func (tx *Tx) RotateSource(ctx context.Context, s Source, next SealedSecret, oldUntil time.Time) error {
-	err := tx.changeOne(ctx, "rotate source", ErrNotFound, statement{`
+	err := tx.writeOne(ctx, "rotate source", ErrNotFound, statement{`
 		UPDATE sources SET old_secret = secret, old_version = secret_version, old_until = $5, secret = $6, secret_version = $7
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND secret_version = $4 AND revoked_at IS NULL`, []any{
 		string(s.Environment), s.TaxpayerID, s.ID, s.Secret.Version, micros(oldUntil), next.Sealed, next.Version,
@@ -90,7 +90,7 @@ func (tx *Tx) RotateSource(ctx context.Context, s Source, next SealedSecret, old
 	if err != nil {
 		return err
 	}
-	return tx.Audit(ctx, Change{s.Scope, "source.rotate", "source:" + s.ID,
+	return tx.Audit(ctx, AuditEntry{s.Scope, "source.rotate", "source:" + s.ID,
 		map[string]any{"secret_version": s.Secret.Version},
 		map[string]any{"secret_version": next.Version, "old_until": auditTime(oldUntil)}})
 }
@@ -107,7 +107,7 @@ func (tx *Tx) RewrapSource(ctx context.Context, s Source) error {
 // RevokeSource revokes a source permanently. A repetition does not change the time of
 // the revocation. The error is ErrNotFound when there is no such source.
 func (tx *Tx) RevokeSource(ctx context.Context, scope Scope, id string, now time.Time) error {
-	err := tx.changeOne(ctx, "revoke source", ErrNotFound, statement{`
+	err := tx.writeOne(ctx, "revoke source", ErrNotFound, statement{`
 		UPDATE sources SET revoked_at = coalesce(revoked_at, $4), old_secret = NULL, old_until = NULL
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, []any{
 		string(scope.Environment), scope.TaxpayerID, id, micros(now),
@@ -115,5 +115,5 @@ func (tx *Tx) RevokeSource(ctx context.Context, scope Scope, id string, now time
 	if err != nil {
 		return err
 	}
-	return tx.Audit(ctx, Change{scope, "source.revoke", "source:" + id, nil, map[string]any{"revoked_at": auditTime(now)}})
+	return tx.Audit(ctx, AuditEntry{scope, "source.revoke", "source:" + id, nil, map[string]any{"revoked_at": auditTime(now)}})
 }

@@ -43,13 +43,13 @@ func (tx *Tx) Suspend(ctx context.Context, s Suspension) error {
 	if err != nil {
 		return err
 	}
-	changed, err := tx.change(ctx, "suspend", statement{`
+	changed, err := tx.write(ctx, "suspend", statement{`
 		INSERT INTO suspensions (subject, reason, suspended_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
 		[]any{string(s.Subject), s.Reason, micros(s.At)}})
 	if err != nil || !changed {
 		return err
 	}
-	return tx.Audit(ctx, Change{scope, s.Subject.Kind() + ".suspend", string(s.Subject), nil, map[string]any{"suspended_at": auditTime(s.At)}})
+	return tx.Audit(ctx, AuditEntry{scope, s.Subject.Kind() + ".suspend", string(s.Subject), nil, map[string]any{"suspended_at": auditTime(s.At)}})
 }
 
 // Resume ends a suspension. It does nothing when there is none. The error is ErrNotFound
@@ -59,11 +59,11 @@ func (tx *Tx) Resume(ctx context.Context, subject Subject) error {
 	if err != nil {
 		return err
 	}
-	changed, err := tx.change(ctx, "resume", statement{`DELETE FROM suspensions WHERE subject = $1`, []any{string(subject)}})
+	changed, err := tx.write(ctx, "resume", statement{`DELETE FROM suspensions WHERE subject = $1`, []any{string(subject)}})
 	if err != nil || !changed {
 		return err
 	}
-	return tx.Audit(ctx, Change{scope, subject.Kind() + ".resume", string(subject), nil, map[string]any{"suspended_at": nil}})
+	return tx.Audit(ctx, AuditEntry{scope, subject.Kind() + ".resume", string(subject), nil, map[string]any{"suspended_at": nil}})
 }
 
 // scopeOf returns the scope of a subject for the audit log. The error is ErrNotFound when

@@ -50,7 +50,7 @@ func (tx *Tx) CreateTaxpayer(ctx context.Context, t Taxpayer) error {
 	if err != nil {
 		return tx.d.wrap("create taxpayer", err)
 	}
-	return tx.Audit(ctx, Change{Scope{TaxpayerID: t.ID}, "taxpayer.create", "taxpayer:" + t.ID, nil, t.auditFields()})
+	return tx.Audit(ctx, AuditEntry{Scope{TaxpayerID: t.ID}, "taxpayer.create", "taxpayer:" + t.ID, nil, t.auditFields()})
 }
 
 // auditFields returns what the audit log shows of a taxpayer.
@@ -93,14 +93,14 @@ func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 	if t.RNC != before.RNC {
 		// The row is locked, so that no range of the taxpayer is added meanwhile.
 		var ranges int64
-		if err := tx.q.QueryRowContext(ctx, `SELECT count(*) FROM sequences WHERE taxpayer_id = $1`, t.ID).Scan(&ranges); err != nil {
+		if err := tx.q.QueryRowContext(ctx, `SELECT count(*) FROM number_ranges WHERE taxpayer_id = $1`, t.ID).Scan(&ranges); err != nil {
 			return tx.d.wrap("update taxpayer", err)
 		}
 		if ranges > 0 {
 			return ErrRNCHasRanges
 		}
 	}
-	return tx.Audit(ctx, Change{Scope{TaxpayerID: t.ID}, "taxpayer.update", "taxpayer:" + t.ID, before.auditFields(), t.auditFields()})
+	return tx.Audit(ctx, AuditEntry{Scope{TaxpayerID: t.ID}, "taxpayer.update", "taxpayer:" + t.ID, before.auditFields(), t.auditFields()})
 }
 
 // Taxpayer reads one taxpayer. The error is ErrNotFound when there is none.
@@ -176,6 +176,6 @@ func (tx *Tx) LockedTaxpayer(ctx context.Context, id string) (Taxpayer, error) {
 // lockTaxpayer makes other transactions that lock the same taxpayer wait until this one
 // ends. The error is ErrNotFound when there is no such taxpayer.
 func (tx *Tx) lockTaxpayer(ctx context.Context, id string) error {
-	return tx.changeOne(ctx, "lock taxpayer", ErrNotFound, statement{`
+	return tx.writeOne(ctx, "lock taxpayer", ErrNotFound, statement{`
 		UPDATE taxpayers SET updated_at = updated_at WHERE id = $1`, []any{id}})
 }

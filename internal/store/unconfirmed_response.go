@@ -67,7 +67,7 @@ func (b *Batch) AddUnconfirmedResponse(u UnconfirmedResponse) *Batch {
 // TakeUnconfirmedResponse deletes a response, and reports whether it was still there. The
 // caller applies the response in the same transaction, so that it has its effect once.
 func (tx *Tx) TakeUnconfirmedResponse(ctx context.Context, u UnconfirmedResponse) (bool, error) {
-	return tx.change(ctx, "take response", statement{`
+	return tx.write(ctx, "take response", statement{`
 		DELETE FROM unconfirmed_responses
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND number = $4 AND signer = $5`,
 		[]any{string(u.Environment), u.TaxpayerID, u.DocumentID, u.Number, u.Signer}})

@@ -15,7 +15,7 @@ func (s *Store) UseSeed(ctx context.Context, digest []byte, expires, now time.Ti
 				SELECT digest FROM used_seeds WHERE expires_at <= $1 ORDER BY expires_at LIMIT 10)`, micros(now)); err != nil {
 			return tx.d.wrap("delete expired seeds", err)
 		}
-		fresh, err = tx.change(ctx, "use seed", statement{`
+		fresh, err = tx.write(ctx, "use seed", statement{`
 			INSERT INTO used_seeds (digest, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
 			[]any{digest, micros(expires)}})
 		return err

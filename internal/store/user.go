@@ -56,7 +56,7 @@ const userColumns = `id, name, email, role, environment, language, theme, passwo
 // CreateUser stores a new person. The error is ErrEmailTaken when another person has the
 // email address, and ErrNotFound when there is no such taxpayer.
 func (tx *Tx) CreateUser(ctx context.Context, u User) error {
-	err := tx.changeOne(ctx, "create user", ErrEmailTaken, statement{`
+	err := tx.writeOne(ctx, "create user", ErrEmailTaken, statement{`
 		INSERT INTO users (` + userColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 		ON CONFLICT (email) DO NOTHING`,
 		[]any{u.ID, u.Name, u.Email, string(u.Role), string(u.Environment), u.Language, u.Theme, u.PasswordHash,
@@ -68,7 +68,7 @@ func (tx *Tx) CreateUser(ctx context.Context, u User) error {
 	if err := tx.setUserTaxpayers(ctx, u.ID, u.TaxpayerIDs); err != nil {
 		return err
 	}
-	return tx.Audit(ctx, u.change("user.create", nil, u.auditFields()))
+	return tx.Audit(ctx, u.auditEntry("user.create", nil, u.auditFields()))
 }
 
 // setUserTaxpayers replaces the taxpayers of a person.
@@ -100,8 +100,8 @@ func (u User) auditFields() map[string]any {
 }
 
 // change returns a change of the person for the audit log.
-func (u User) change(action string, before, after map[string]any) Change {
-	return Change{Action: action, Object: "user:" + u.ID, Before: before, After: after}
+func (u User) auditEntry(action string, before, after map[string]any) AuditEntry {
+	return AuditEntry{Action: action, Object: "user:" + u.ID, Before: before, After: after}
 }
 
 // UpdateUser changes a person with fn and records the change in the audit log as action.
@@ -135,13 +135,13 @@ func (tx *Tx) UpdateUser(ctx context.Context, id, action string, fn func(*User) 
 			return err
 		}
 	}
-	return tx.Audit(ctx, after.change(action, before.auditFields(), after.auditFields()))
+	return tx.Audit(ctx, after.auditEntry(action, before.auditFields(), after.auditFields()))
 }
 
 // UseSecondFactor records the step of a code of the second factor, so that no code is used
 // twice. It reports false when this step or a later one was used before.
 func (tx *Tx) UseSecondFactor(ctx context.Context, id string, step int64) (bool, error) {
-	return tx.change(ctx, "use second factor", statement{`
+	return tx.write(ctx, "use second factor", statement{`
 		UPDATE users SET last_step = $2 WHERE id = $1 AND last_step < $2`, []any{id, step}})
 }
 

@@ -28,7 +28,7 @@ func (tx *Tx) CreateUserSession(ctx context.Context, s UserSession) error {
 	if err != nil {
 		return tx.d.wrap("create user session", err)
 	}
-	return tx.Audit(ctx, Change{
+	return tx.Audit(ctx, AuditEntry{
 		Action: "user.sign_in", Object: "user:" + s.UserID, After: map[string]any{"session": s.ID, "address": s.Address},
 	})
 }
@@ -43,12 +43,12 @@ func (tx *Tx) TouchUserSession(ctx context.Context, id string, at, expires time.
 // EndUserSession ends a session of a person. The error is ErrNotFound when the person has
 // no such session.
 func (tx *Tx) EndUserSession(ctx context.Context, userID, id string) error {
-	err := tx.changeOne(ctx, "end user session", ErrNotFound, statement{`
+	err := tx.writeOne(ctx, "end user session", ErrNotFound, statement{`
 		DELETE FROM user_sessions WHERE user_id = $1 AND id = $2`, []any{userID, id}})
 	if err != nil {
 		return err
 	}
-	return tx.Audit(ctx, Change{Action: "user.sign_out", Object: "user:" + userID, Before: map[string]any{"session": id}})
+	return tx.Audit(ctx, AuditEntry{Action: "user.sign_out", Object: "user:" + userID, Before: map[string]any{"session": id}})
 }
 
 // EndUserSessions ends the sessions of a person, except the session with the id keep.
@@ -104,7 +104,7 @@ func (r reader) UserOfLink(ctx context.Context, digest []byte, now time.Time) (u
 // DropUserLink deletes a link. The error is ErrNotFound when there is none, so that a link
 // is used once.
 func (tx *Tx) DropUserLink(ctx context.Context, digest []byte) error {
-	return tx.changeOne(ctx, "drop user link", ErrNotFound, statement{`
+	return tx.writeOne(ctx, "drop user link", ErrNotFound, statement{`
 		DELETE FROM user_links WHERE digest = $1`, []any{digest}})
 }
 
@@ -131,7 +131,7 @@ func (tx *Tx) SetRecoveryCodes(ctx context.Context, userID string, digests [][]b
 // UseRecoveryCode deletes a recovery code of a person. It reports false when the person has
 // no such code.
 func (tx *Tx) UseRecoveryCode(ctx context.Context, userID string, digest []byte) (bool, error) {
-	return tx.change(ctx, "use recovery code", statement{`
+	return tx.write(ctx, "use recovery code", statement{`
 		DELETE FROM recovery_codes WHERE user_id = $1 AND digest = $2`, []any{userID, digest}})
 }
 

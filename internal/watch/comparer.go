@@ -105,8 +105,8 @@ const (
 // never answers must not stop the comparison of all others.
 var failurePauses = []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute}
 
-// run compares until ctx ends.
-func (c *Comparer) run(ctx context.Context) {
+// Run compares until ctx ends.
+func (c *Comparer) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := c.interval
 		err := c.Compare(ctx)

@@ -72,11 +72,11 @@ func (c *compareEnv) accept(n int, ago time.Duration) string {
 		text string
 		args []any
 	}{
-		{`INSERT INTO invoices (id, document_id, environment, taxpayer_id, external_id, ecf_type, status, sequence, currency, issue_date,
+		{`INSERT INTO documents (id, document_id, environment, taxpayer_id, external_id, ecf_type, status, revision, currency, issue_date,
 			amounts, document_total, encf, track_id, messages, created_at, updated_at, request)
 			VALUES ($1, $1, $2, 't', $1, '31', 'accepted', 1, 'DOP', '2026-11-15', '', '1180.00', $1, NULL, '[]', 0, $3, x'')`,
 			[]any{encf, c.comparer.env, at}},
-		{`INSERT INTO issued (environment, rnc, encf, taxpayer_id, document_id, sequence_id, certificate, number_state, security_code, buyer_rnc,
+		{`INSERT INTO issued_documents (environment, rnc, encf, taxpayer_id, document_id, range_id, certificate, number_state, security_code, buyer_rnc,
 			signed_at, created_at, xml_sha256, sent_sha256, xml, summary)
 			VALUES ($2, '199000013', $1, 't', $1, '', '', 'used', 'abc123', '', 0, 0, x'', x'', x'', NULL)`,
 			[]any{encf, c.comparer.env}},

@@ -160,7 +160,7 @@ func (w *Watcher) rangeWarning(ctx context.Context, key rangeKey, rnc string, ra
 	low := warning{
 		scope: key.scope, subject: "sequence " + string(key.kind),
 		kind: event.SequenceLow, data: event.NewNumberRange(key.scope.TaxpayerID, key.kind, left, expires),
-		message: "Fiscal numbers are about to end. Ask the authority for more and add them with `fiscalhub sequence add`.",
+		message: "Fiscal numbers are about to end. Ask the authority for more and add them with `fiscalhub range add`.",
 		log:     []any{"ecf_type", key.kind, "remaining", left, "expires", expires.String()},
 	}
 	few, err := w.low(ctx, rnc, ranges, left)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,9 +43,6 @@ type Options struct {
 	// ApplyParked, if set, applies messages of buyers that came before their document or
 	// their signer was known.
 	ApplyParked func(context.Context) error
-	// Comparer, if set, compares accepted documents with the authority in the
-	// background.
-	Comparer *Comparer
 	// Metrics, if set, is where the figures of the watcher are registered.
 	Metrics prometheus.Registerer
 }
@@ -62,9 +58,9 @@ type Watcher struct {
 	metrics   *metrics
 	limit     wake.LogLimit
 
-	comparer    *Comparer // nil: nothing is compared
 	applyParked func(context.Context) error
 	overdueWalk overdueWalk
+	due         [4]time.Time // of the checks of Step
 }
 
 // New returns a watcher. It fails when an option that it needs is missing.
@@ -77,7 +73,7 @@ func New(o Options) (*Watcher, error) {
 	}
 	return &Watcher{
 		store: o.Store, env: o.Env, authority: o.Authority, now: o.Now, log: o.Log, pace: o.Pace,
-		metrics: newMetrics(o.Metrics), applyParked: o.ApplyParked, comparer: o.Comparer,
+		metrics: newMetrics(o.Metrics), applyParked: o.ApplyParked,
 	}, nil
 }
 
@@ -90,44 +86,41 @@ const (
 
 // Watch checks until ctx ends.
 func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
-	checks := []struct {
-		every time.Duration
-		floor time.Duration
-		check func(context.Context, pipeline.Signals) error
-		warn  string
-		next  time.Time
-	}{
-		{outageEvery, 100 * time.Millisecond, w.CheckOutage, "Cannot record the state of the contingency. It is checked again within seconds.", time.Time{}},
-		{overdueEvery, time.Second, w.CheckOverdue, "Cannot check which documents have no verdict. The check is repeated within a minute.", time.Time{}},
-		{parkedEvery, time.Second, w.CheckParked, "Cannot apply messages of buyers that wait. They are tried again within a minute.", time.Time{}},
-		{warnEvery, time.Second, w.Warn, "Cannot check what is about to expire. The check is repeated within an hour.", time.Time{}},
-	}
-	if w.comparer != nil {
-		var comparing sync.WaitGroup
-		comparing.Go(func() { w.comparer.run(ctx) }) // its questions must not delay the other checks
-		defer comparing.Wait()
-	}
 	tick := time.NewTicker(w.pace.Of(outageEvery, 100*time.Millisecond))
 	defer tick.Stop()
 	for {
-		for i := range checks {
-			c := &checks[i]
-			if w.now().Before(c.next) {
-				continue
-			}
-			c.next = w.now().Add(w.pace.Of(c.every, c.floor))
-			err := c.check(ctx, s)
-			switch {
-			case err == nil:
-				w.limit.End(c.warn)
-			case ctx.Err() == nil && w.limit.Allow(c.warn, w.now()):
-				w.log.Warn(c.warn, "error", err.Error())
-			}
-		}
+		w.Step(ctx, s)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+	}
+}
+
+// Step does the checks that are due.
+func (w *Watcher) Step(ctx context.Context, s pipeline.Signals) {
+	for i, c := range []struct {
+		every time.Duration
+		floor time.Duration
+		check func(context.Context, pipeline.Signals) error
+		warn  string
+	}{
+		{outageEvery, 100 * time.Millisecond, w.CheckOutage, "Cannot record the state of the contingency. It is checked again within seconds."},
+		{overdueEvery, time.Second, w.CheckOverdue, "Cannot check which documents have no verdict. The check is repeated within a minute."},
+		{parkedEvery, time.Second, w.CheckParked, "Cannot apply messages of buyers that wait. They are tried again within a minute."},
+		{warnEvery, time.Second, w.Warn, "Cannot check what is about to expire. The check is repeated within an hour."},
+	} {
+		if w.now().Before(w.due[i]) {
+			continue
+		}
+		w.due[i] = w.now().Add(w.pace.Of(c.every, c.floor))
+		err := c.check(ctx, s)
+		switch {
+		case err == nil:
+			w.limit.End(c.warn)
+		case ctx.Err() == nil && w.limit.Allow(c.warn, w.now()):
+			w.log.Warn(c.warn, "error", err.Error())
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"software.sslmate.com/src/go-pkcs12"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
@@ -173,13 +174,7 @@ func checkIdentity(t *testing.T, id *xmlsig.Identity, want *x509.Certificate) {
 
 func TestOpenP12ReadsFilesOfOpenSSL(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("openssl")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("openssl is not installed, and CI is set: %v", err)
-		}
-		t.Skipf("openssl is not installed: only our own files are read: %v", err)
-	}
+	program := needtest.Program(t, "openssl")
 	leaf := signer()
 	dir := t.TempDir()
 	key := must(t)(x509.MarshalPKCS8PrivateKey(leaf.Key.(*rsa.PrivateKey)))
@@ -223,7 +218,7 @@ func TestOpenP12ReadsFilesOfOpenSSL(t *testing.T) {
 			cmd.Stderr = &stderr
 			file, err := cmd.Output()
 			if err != nil && slices.Contains(c.args, "-legacy") {
-				t.Skipf("openssl has no old algorithms: %s", stderr.String())
+				needtest.NotAllowed(t, "openssl-legacy", stderr.String())
 			}
 			if err != nil {
 				t.Fatalf("%v: %s", err, stderr.String())

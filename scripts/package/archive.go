@@ -5,24 +5,23 @@ import (
 	"archive/zip"
 	"bytes"
 	"io/fs"
-	"strings"
 	"time"
 )
 
-// tarball writes files as a tar archive. prefix comes before each name: dpkg expects "./".
-func tarball(files []file, prefix string, made time.Time) ([]byte, error) {
+// tarball writes files as a tar archive.
+func tarball(files []file, made time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
 		h := &tar.Header{
-			Typeflag: tar.TypeReg, Name: prefix + f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.body)),
+			Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.body)),
 			Uid: f.uid, Gid: f.uid, ModTime: made, Format: tar.FormatUSTAR,
 		}
 		if f.uid == 0 {
 			h.Uname, h.Gname = "root", "root"
 		}
 		if f.isDir() {
-			h.Typeflag, h.Name = tar.TypeDir, strings.TrimSuffix(h.Name, "/")+"/"
+			h.Typeflag, h.Name = tar.TypeDir, f.name+"/"
 		}
 		if f.mode&fs.ModeSticky != 0 {
 			h.Mode |= 0o1000
@@ -42,7 +41,7 @@ func tarball(files []file, prefix string, made time.Time) ([]byte, error) {
 
 // tarGz writes files as a compressed tar archive.
 func (r release) tarGz(files []file) ([]byte, error) {
-	plain, err := tarball(files, "", r.made)
+	plain, err := tarball(files, r.made)
 	if err != nil {
 		return nil, err
 	}

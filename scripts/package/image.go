@@ -53,7 +53,7 @@ func (r release) imageConfig(t target, layer []byte) map[string]any {
 				"Test": []string{"CMD", "/usr/bin/fiscalhub", "healthcheck"}, "Interval": seconds(10), "Timeout": seconds(6), "StartPeriod": seconds(30), "Retries": 3,
 			},
 			"Labels": map[string]string{
-				"org.opencontainers.image.title": "fiscalhub", "org.opencontainers.image.description": summary,
+				"org.opencontainers.image.title": "fiscalhub", "org.opencontainers.image.description": "electronic fiscal invoices for the Dominican Republic",
 				"org.opencontainers.image.version": r.version, "org.opencontainers.image.licenses": "Apache-2.0",
 			},
 		},
@@ -67,7 +67,7 @@ func digest(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b))
 // image writes a container image as an archive that is an OCI image layout and also has the
 // manifest.json of Docker. So `docker load` and `podman load` of all releases read it.
 func (r release) image(t target, program []byte) ([]byte, error) {
-	layer, err := tarball(imageFiles(program), "", r.made)
+	layer, err := tarball(imageFiles(program), r.made)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (r release) image(t target, program []byte) ([]byte, error) {
 		}
 		files = append(files, file{name: name, mode: 0o644, body: body})
 	}
-	return tarball(withFolders(files), "", r.made)
+	return tarball(withFolders(files), r.made)
 }
 
 // blobName returns the name of the file with a digest in an image layout.

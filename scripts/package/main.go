@@ -1,11 +1,11 @@
-// Command package makes the files of a release from programs that are built already:
+// Command package makes the archives and images of a release from programs that are built already:
 //
 //	package -version V -epoch SECONDS -in DIR -out DIR
 //
 // The folder -in has, for each target, bin/fiscalhub-OS-ARCH; man/*.1; completion/bash, zsh
 // and fish; and LICENCES.txt. The folder -out gets an archive for each target, and for Linux
-// also a .deb, an .rpm and a container image. The command needs neither root nor the network
-// nor any other program, and the same input gives the same bytes on every machine.
+// also a container image. nfpm makes the .deb and the .rpm. The same input gives the same
+// bytes on every machine.
 package main
 
 import (
@@ -93,19 +93,7 @@ func (r release) packageTarget(t target, program string) error {
 	if t.system != "linux" {
 		return nil
 	}
-	installed, err := r.installedFiles(body)
-	if err != nil {
-		return err
-	}
-	s, err := r.readScripts()
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		r.write(fmt.Sprintf("fiscalhub_%s_%s.deb", r.version, t.arch), func() ([]byte, error) { return r.deb(t, installed, s) }),
-		r.write(fmt.Sprintf("fiscalhub-%s-1.%s.rpm", r.version, rpmArch(t)), func() ([]byte, error) { return r.rpm(t, installed, s) }),
-		r.write(name+"_image.tar", func() ([]byte, error) { return r.image(t, body) }),
-	)
+	return r.write(name+"_image.tar", func() ([]byte, error) { return r.image(t, body) })
 }
 
 // write makes a file of the release.

@@ -5,10 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"crypto/md5"
-	"crypto/sha1"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,12 +60,10 @@ func TestTwoReleasesHaveTheSameBytes(t *testing.T) {
 	t.Parallel()
 	first, second := packed(t), packed(t)
 	want := []string{
-		"fiscalhub-1.2.3~git20261116.abc-1.aarch64.rpm", "fiscalhub-1.2.3~git20261116.abc-1.x86_64.rpm",
 		"fiscalhub_1.2.3-git20261116.abc_darwin_arm64.tar.gz",
 		"fiscalhub_1.2.3-git20261116.abc_linux_amd64.tar.gz", "fiscalhub_1.2.3-git20261116.abc_linux_amd64_image.tar",
 		"fiscalhub_1.2.3-git20261116.abc_linux_arm64.tar.gz", "fiscalhub_1.2.3-git20261116.abc_linux_arm64_image.tar",
 		"fiscalhub_1.2.3-git20261116.abc_windows_amd64.zip",
-		"fiscalhub_1.2.3~git20261116.abc_amd64.deb", "fiscalhub_1.2.3~git20261116.abc_arm64.deb",
 	}
 	var names []string
 	for name, body := range first {
@@ -138,108 +133,6 @@ func TestArchivesHaveWhatPeopleNeed(t *testing.T) {
 	program, err := fs.ReadFile(archive, "fiscalhub-1.2.3-git20261116.abc/fiscalhub.exe")
 	if err != nil || string(program) != "program of windows-amd64" {
 		t.Errorf("the program of Windows is %q, %v", program, err)
-	}
-}
-
-// A .deb has its parts in the order that dpkg asks for, and each file has its digest.
-func TestDebianPackage(t *testing.T) {
-	t.Parallel()
-	deb := packed(t)["fiscalhub_1.2.3~git20261116.abc_arm64.deb"]
-	var names []string
-	members := map[string][]byte{}
-	for rest := bytes.TrimPrefix(deb, []byte("!<arch>\n")); len(rest) > 0; {
-		var size int
-		name := strings.TrimSpace(string(rest[:16]))
-		if _, err := fmt.Sscanf(string(rest[48:58]), "%d", &size); err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, name)
-		members[name] = rest[60 : 60+size]
-		rest = rest[60+size+size%2:]
-	}
-	if !slices.Equal(names, []string{"debian-binary", "control.tar.gz", "data.tar.gz"}) {
-		t.Fatalf("the members are %q", names)
-	}
-	_, control := untar(t, gunzip(t, members["control.tar.gz"]))
-	headers, data := untar(t, gunzip(t, members["data.tar.gz"]))
-	for _, want := range []string{"Version: " + testVersion + "\n", "Architecture: arm64\n", "Depends: passwd\n"} {
-		if !strings.Contains(string(control["./control"]), want) {
-			t.Errorf("the control file lacks %q:\n%s", want, control["./control"])
-		}
-	}
-	if string(control["./conffiles"]) != "/etc/fiscalhub/fiscalhub.env\n" {
-		t.Errorf("conffiles: %q", control["./conffiles"])
-	}
-	sums := string(control["./md5sums"])
-	for name, h := range headers {
-		if h.Uid != 0 || h.Gid != 0 || h.ModTime.Unix() != 1794793930 {
-			t.Errorf("%s belongs to %d:%d and has the time %v", name, h.Uid, h.Gid, h.ModTime)
-		}
-		line := fmt.Sprintf("%x  %s\n", md5.Sum(data[name]), strings.TrimPrefix(name, "./"))
-		if h.Typeflag == tar.TypeReg && !strings.HasSuffix(name, ".env") && !strings.Contains(sums, line) {
-			t.Errorf("md5sums lacks %s", line)
-		}
-	}
-	if string(data["./usr/bin/fiscalhub"]) != "program of linux-arm64" {
-		t.Errorf("the program is %q", data["./usr/bin/fiscalhub"])
-	}
-	for _, script := range []string{"postinst", "prerm", "postrm"} {
-		if !strings.HasPrefix(string(control["./"+script]), "#!/bin/sh\nset -e\n[ \"$1\" = ") {
-			t.Errorf("%s begins with %.60q", script, control["./"+script])
-		}
-	}
-}
-
-// rpmValues reads a header of an .rpm, and returns the values by tag and the length.
-func rpmValues(t *testing.T, b []byte) (values map[uint32][]byte, size int) {
-	t.Helper()
-	if !bytes.HasPrefix(b, []byte{0x8e, 0xad, 0xe8, 0x01}) {
-		t.Fatalf("no header: % x", b[:8])
-	}
-	n, store := int(binary.BigEndian.Uint32(b[8:])), int(binary.BigEndian.Uint32(b[12:]))
-	values = map[uint32][]byte{}
-	for i := range n {
-		entry := b[16+16*i:]
-		values[binary.BigEndian.Uint32(entry)] = b[16+16*n+int(binary.BigEndian.Uint32(entry[8:])):]
-	}
-	return values, 16 + 16*n + store
-}
-
-func rpmText(b []byte) string { return string(b[:bytes.IndexByte(b, 0)]) }
-
-// The digests of an .rpm are those of its bytes, and the region covers the whole header.
-func TestRPMPackage(t *testing.T) {
-	t.Parallel()
-	rpm := packed(t)["fiscalhub-1.2.3~git20261116.abc-1.x86_64.rpm"]
-	signature, size := rpmValues(t, rpm[96:])
-	at := 96 + (size+7)/8*8
-	header, size := rpmValues(t, rpm[at:])
-	payload := rpm[at+size:]
-	for name, pair := range map[string][2]string{
-		"SHA-1 of the header":    {rpmText(signature[269]), fmt.Sprintf("%x", sha1.Sum(rpm[at:at+size]))},
-		"SHA-256 of the header":  {rpmText(signature[273]), fmt.Sprintf("%x", sha256.Sum256(rpm[at:at+size]))},
-		"MD5 of both":            {fmt.Sprintf("%x", signature[1004][:16]), fmt.Sprintf("%x", md5.Sum(rpm[at:]))},
-		"SHA-256 of the payload": {rpmText(header[5092]), fmt.Sprintf("%x", sha256.Sum256(payload))},
-		"name":                   {rpmText(header[1000]), "fiscalhub"},
-		"version":                {rpmText(header[1001]), testVersion},
-		"architecture":           {rpmText(header[1022]), "x86_64"},
-	} {
-		if pair[0] != pair[1] {
-			t.Errorf("%s is %s, want %s", name, pair[0], pair[1])
-		}
-	}
-	plain := gunzip(t, payload)
-	if got := binary.BigEndian.Uint32(signature[1007]); int(got) != len(plain) {
-		t.Errorf("the payload has %d bytes, and the package says %d", len(plain), got)
-	}
-	trailer := header[63]
-	if back := int32(binary.BigEndian.Uint32(trailer[8:])); int(-back) != 16*int(binary.BigEndian.Uint32(rpm[at+8:])) {
-		t.Errorf("the region covers %d bytes of the index", -back)
-	}
-	for _, name := range []string{"./usr/bin/fiscalhub\x00", "./etc/fiscalhub/fiscalhub.env\x00", "TRAILER!!!"} {
-		if !bytes.Contains(plain, []byte(name)) {
-			t.Errorf("the payload has no %q", name)
-		}
 	}
 }
 

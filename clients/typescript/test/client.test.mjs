@@ -1,7 +1,8 @@
 // Tests of the client against answers that a function makes. The tests against the real
-// service are in cmd/fiscalhub/typescript_client_test.go.
+// service are in systemtest/typescript_client_test.go.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { ApiError, Client, ConnectionError, DeadlineError, WebhookError, isDecided, isFiscalEvent, newIdempotencyKey, verifyWebhook } from "../dist/index.js";
 
@@ -221,4 +222,12 @@ test("verifyWebhook takes what the service signed, and nothing else", async () =
   await refused("headers", headers({ "webhook-signature": "x".repeat(2049) }));
   for (const distance of [-301, 301]) await refused("time", headers(), body, [secret], () => (at + distance) * 1000);
   await assert.rejects(verifyWebhook(headers(), body, "whsec_", { now }), TypeError);
+});
+
+test("the package exports each schema of the OpenAPI document", () => {
+  const read = (name) => readFileSync(new URL(`../src/${name}`, import.meta.url), "utf8");
+  const schemas = [...read("openapi.ts").matchAll(/^export type (\w+) = components\['schemas'\]/gm)].map((m) => m[1]);
+  const exported = read("api.ts").match(/\w+/g);
+  assert.deepEqual(schemas.filter((name) => !exported.includes(name)), []);
+  assert.ok(schemas.length > 50);
 });

@@ -1,5 +1,5 @@
 // Creates COUNT invoices through a proxy that cuts connections, 16 at a time. Prints what the
-// service acknowledged as JSON. cmd/fiscalhub/typescript_client_test.go runs it.
+// service acknowledged as JSON. systemtest/typescript_client_test.go runs it.
 import { Client } from "../dist/index.js";
 
 const count = Number(process.env.COUNT);

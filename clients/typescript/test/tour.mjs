@@ -1,5 +1,5 @@
 // Uses every part of the client against a live service with a simulated authority. It fails
-// when an answer is not the expected one. cmd/fiscalhub/typescript_client_test.go runs it.
+// when an answer is not the expected one. systemtest/typescript_client_test.go runs it.
 import assert from "node:assert/strict";
 import { ApiError, Client, isFiscalEvent } from "../dist/index.js";
 

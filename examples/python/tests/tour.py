@@ -1,5 +1,5 @@
 """Uses every part of the client against a live service with a simulated authority. It fails
-when an answer is not the expected one. cmd/fiscalhub/python_client_test.go runs it."""
+when an answer is not the expected one. systemtest/python_client_test.go runs it."""
 
 import os
 import pathlib

@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // checker collects violations of one run.
@@ -34,6 +35,8 @@ func Check(r Run) []Violation {
 	c.buyers()
 	c.events()
 	c.webhooks()
+	c.responses()
+	c.differences()
 	c.ends()
 	for _, b := range r.Breaches {
 		c.fail("the authority's protocol", b, "the service broke it")
@@ -50,9 +53,9 @@ func (c *checker) epoch() int { return len(c.Copies) }
 
 // survives reports whether something that happened in an epoch, and ended at an instant,
 // must be in the database now: no copy since then is older.
-func (c *checker) survives(x Creation) bool {
-	for _, copied := range c.Copies[x.Epoch:] {
-		if !x.Ended.Before(copied) {
+func (c *checker) survives(epoch int, ended time.Time) bool {
+	for _, copied := range c.Copies[epoch:] {
+		if !ended.Before(copied) {
 			return false
 		}
 	}
@@ -78,7 +81,7 @@ func (c *checker) creations() {
 		if x.Outcome != Created && x.Outcome != Replayed {
 			continue
 		}
-		if !c.survives(x) {
+		if !c.survives(x.Epoch, x.Ended) {
 			continue
 		}
 		stored, known := keys[x.Key]
@@ -115,11 +118,10 @@ func (c *checker) reads() {
 			continue
 		}
 		switch {
-		case r.Revision < before.Revision:
-			c.fail("clients see no status twice", r.InvoiceID, "revision %d (%s) was read after %d (%s)", r.Revision, r.Status, before.Revision, before.Status)
-		case r.Revision == before.Revision && r.Status != before.Status:
-			c.fail("clients see no status twice", r.InvoiceID, "revision %d was %s and then %s", r.Revision, before.Status, r.Status)
-		case r.Revision > before.Revision && !reachable(before.Status, r.Status):
+		case r.Updated < before.Updated:
+			c.fail("clients see no status twice", r.InvoiceID, "%s of %s was read after %s of %s", r.Status, r.Updated, before.Status, before.Updated)
+		case r.Status == before.Status:
+		case !reachable(before.Status, r.Status):
 			c.fail("statuses follow the arrows", r.InvoiceID, "%s became %s", before.Status, r.Status)
 		}
 	}

@@ -20,7 +20,7 @@ func sound() Run {
 			{Key: "k", ExternalID: "x", Content: "c", Outcome: Created, InvoiceID: "i", Body: "b", Ended: at(2), Repeats: true},
 			{Key: "k", ExternalID: "x", Content: "c", Outcome: Replayed, InvoiceID: "i", Body: "b", Ended: at(3)},
 		},
-		Reads:    []Read{{InvoiceID: "i", Status: "queued", Revision: 1}, {InvoiceID: "i", Status: "accepted", Revision: 3}},
+		Reads:    []Read{{InvoiceID: "i", Status: "queued", Updated: "1"}, {InvoiceID: "i", Status: "accepted", Updated: "3"}},
 		Feed:     slices.Clone(events),
 		Events:   events,
 		Invoices: []Invoice{{ID: "i", DocumentID: "d", ExternalID: "x", Type: "31", Status: "delivered", ENCF: "E310000000001", TrackID: "t", Revision: 4}},
@@ -93,6 +93,9 @@ func TestEachRuleCanFail(t *testing.T) {
 		"the feed skips and repeats nothing":           func(r *Run) { r.Feed = append(r.Feed[:1], r.Feed[2]) },
 		"a webhook is an event of the feed":            func(r *Run) { r.Webhooks[0].Body = "other" },
 		"every event arrives":                          func(r *Run) { r.Webhooks[0].Answered = false },
+		"a response is one event":                      func(r *Run) { r.Events = append(r.Events, responseEvent(4), responseEvent(5)) },
+		"no confirmed response is lost":                func(r *Run) { r.Responses = []Response{{ENCF: "E310000000001", Answered: true}} },
+		"the comparison raises no false alarm":         func(r *Run) { r.Differences = []string{"d"} },
 		"the authority's protocol":                     func(r *Run) { r.Breaches = []string{"post_unasked"} },
 	} {
 		r := sound()
@@ -101,6 +104,10 @@ func TestEachRuleCanFail(t *testing.T) {
 			t.Errorf("nothing breaks the rule %q: %v", rule, Check(r))
 		}
 	}
+}
+
+func responseEvent(number int64) Event {
+	return Event{Number: number, Kind: "fiscal_document.commercial_response", DocumentID: "d", Revision: 4, Body: `{"result":"accepted"}`}
 }
 
 // After a failover to an older copy only what was answered before the copy must be there.

@@ -30,12 +30,11 @@ type Creation struct {
 	Repeats                  bool // the client repeats the request until it is registered
 }
 
-// A Read is an invoice as a client has read it.
+// A Read is an invoice as a client has read it. Updated is the time of its last change, in a
+// form that sorts.
 type Read struct {
-	InvoiceID, Status string
-	Revision          int64
-	At                time.Time
-	Epoch             int
+	InvoiceID, Status, Updated string
+	Epoch                      int
 }
 
 // An Event is an event in the feed, as a client has read it, or as the database has it.
@@ -52,6 +51,15 @@ type Webhook struct {
 	EventID, Body string
 	Answered      bool
 	Epoch         int
+}
+
+// A Response is a commercial response of the buyer to a document. Answered says that the
+// service has confirmed that it has the response.
+type Response struct {
+	ENCF              string
+	Rejects, Answered bool
+	Ended             time.Time
+	Epoch             int
 }
 
 // An Invoice is a row of an invoice.
@@ -107,6 +115,7 @@ type Run struct {
 	Reads     []Read
 	Feed      []Event // as the client has read it, in that order
 	Webhooks  []Webhook
+	Responses []Response
 
 	Invoices   []Invoice
 	History    []HistoryEntry
@@ -118,6 +127,9 @@ type Run struct {
 	Deliveries []Delivery
 	Abandoned  []string // numbers (e-NCF) that a release gave up
 	Jobs       []string // documents that still have a job
+	// Differences are documents of which the comparison has said that the authority shows
+	// them otherwise.
+	Differences []string
 
 	Authority []Document
 	Buyers    []Received

@@ -15,7 +15,7 @@ const copyGroup = 20_000
 
 // copiedTables are the tables with the rows of a document.
 func copiedTables() []string {
-	return []string{"invoices", "history", "idempotency", "notices", "issued", "evidence", "attempts"}
+	return []string{"documents", "history", "idempotency", "events", "issued_documents", "evidence", "attempts"}
 }
 
 // Copies are documents that a benchmark adds to a database.
@@ -35,7 +35,7 @@ func CopyDocuments(ctx context.Context, address string, c Copies) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	var o original
-	if err := db.QueryRowContext(ctx, `SELECT id, document_id FROM invoices`).Scan(&o.invoice, &o.document); err != nil {
+	if err := db.QueryRowContext(ctx, `SELECT id, document_id FROM documents`).Scan(&o.invoice, &o.document); err != nil {
 		return err
 	}
 	statements := make([]string, 0, len(copiedTables()))
@@ -59,7 +59,7 @@ func CopyDocuments(ctx context.Context, address string, c Copies) (err error) {
 	_, err = db.ExecContext(ctx, `
 		INSERT INTO jobs (document_id, environment, taxpayer_id, plan, stage, attempt, run_at, lease, lease_until, last_error, created_at)
 		SELECT document_id, environment, taxpayer_id, 'live', 'poll', 0, cast($1 AS bigint), '', 0, '', created_at
-		FROM invoices WHERE external_id LIKE 'copy-%' LIMIT $2`, time.Now().Add(24*time.Hour).UnixMicro(), c.Waiting)
+		FROM documents WHERE external_id LIKE 'copy-%' LIMIT $2`, time.Now().Add(24*time.Hour).UnixMicro(), c.Waiting)
 	return err
 }
 
@@ -114,9 +114,9 @@ func (o original) copyText(ctx context.Context, db *sql.DB, table string, sqlite
 			values[i] = `CASE WHEN ` + old + ` IS NULL OR ` + old + ` = '' THEN ` + old + ` ELSE 'copy-' || ` + decimal("c.n", 8) + ` END`
 		case column == "encf":
 			values[i] = `CASE WHEN ` + old + ` IS NULL THEN NULL ELSE substr(` + old + `, 1, 3) || ` + decimal("100000000 + c.n", 10) + ` END`
-		case column == "sequence_id":
+		case column == "range_id":
 			values[i] = `'copies'` // a number range that is used up
-		case table == "notices" && column == "number":
+		case table == "events" && column == "number":
 			values[i] = old + ` + c.n * 10`
 		case slices.Contains([]string{"created_at", "updated_at", "at", "opened_at", "closed_at", "signed_at"}, column):
 			values[i] = `c.at`

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -209,10 +210,7 @@ func Postgres(t testing.TB) *Server {
 	// of databases, the server would start a process several times a second to vacuum one.
 	serverOnce.Do(func() { server, errServer = StartPostgres("shared_buffers=64MB", "autovacuum=off") })
 	if errServer != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("CI needs PostgreSQL: %v", errServer)
-		}
-		t.Skipf("SKIPPED on PostgreSQL: %v", errServer)
+		needtest.Missing(t, "postgresql", errServer)
 	}
 	return server
 }

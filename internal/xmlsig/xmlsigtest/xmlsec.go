@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 )
 
 // Xmlsec verifies a document with xmlsec1, which shares no code with xmlsig. It
@@ -61,14 +63,7 @@ func XmlsecSign(t testing.TB, leaf *Leaf, template string, args ...string) []byt
 // xmlsec runs xmlsec1 in a folder with a document as its input.
 func xmlsec(t testing.TB, dir string, document []byte, args ...string) ([]byte, error) {
 	t.Helper()
-	program, err := exec.LookPath("xmlsec1")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("xmlsec1 is not installed, and CI is set: %v", err)
-		}
-		t.Skipf("xmlsec1 is not installed, so no other program judges signatures: %v", err)
-	}
-	cmd := exec.CommandContext(t.Context(), program, append(args, "-")...)
+	cmd := exec.CommandContext(t.Context(), needtest.Program(t, "xmlsec1"), append(args, "-")...)
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(document)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -1,0 +1,116 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/decision"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// This file has every reason why a document waits at a stage, but for those of deliveries.
+
+const (
+	readinessPause = time.Minute      // before a document looks at its taxpayer's data again
+	clockPause     = 5 * time.Second  // before a document looks at the clocks again
+	failedPause    = 10 * time.Minute // the longest after a look-up that got no answer
+	heldPause      = time.Hour        // before a document that is held is looked at again
+)
+
+// wait returns the error of a stage that waits.
+func wait(w pipeline.Wait) error { return &pipeline.WaitError{Wait: w} }
+
+// waitForTaxpayer waits until the taxpayer's data have changed. Nothing was tried.
+func (p *Plan) waitForTaxpayer(reason string) error {
+	return wait(pipeline.Wait{After: p.pace.Of(readinessPause, time.Second), Reason: reason, Untried: true})
+}
+
+// waitForAuthorityClock waits until the authority's clock and ours agree.
+func (p *Plan) waitForAuthorityClock(ahead time.Duration) error {
+	return wait(pipeline.Wait{
+		After:  p.pace.Of(readinessPause, time.Second),
+		Reason: "the authority's clock is " + ahead.String() + " ahead of ours: set the clock of this machine", Untried: true,
+	})
+}
+
+// waitForNodeClock waits until the clock of this node and the database's agree.
+func (p *Plan) waitForNodeClock(ahead time.Duration) error {
+	return wait(pipeline.Wait{
+		After:  p.pace.Of(clockPause, 100*time.Millisecond),
+		Reason: "the clock of this node is " + ahead.String() + " ahead of the database's: set the clock of this machine", Untried: true,
+	})
+}
+
+// waitForConfirmedClock waits until the authority confirms our clock for the first time.
+func (p *Plan) waitForConfirmedClock(cause error) error {
+	pause := p.pace.Of(clockPause, 100*time.Millisecond)
+	var asked interface{ Wait() time.Duration }
+	if errors.As(cause, &asked) {
+		pause = asked.Wait()
+	}
+	return wait(pipeline.Wait{After: pause, Reason: "the authority has not confirmed the clock of this machine yet: " + cause.Error()})
+}
+
+// waitForSetClock waits until the authority confirms our clock again.
+func (p *Plan) waitForSetClock() error {
+	return wait(pipeline.Wait{After: p.pace.Of(sendBase, 0), Reason: "the clock of this machine was set, and the authority has not confirmed it yet"})
+}
+
+// waitForSigningTime waits until the authority's clock has reached the signature.
+func waitForSigningTime(after time.Duration) error {
+	return wait(pipeline.Wait{
+		For: pipeline.WaitAside, After: after, Reason: "by the authority's clock the document is signed in the future: it is sent in " + after.String(),
+	})
+}
+
+// retryNumbering tries at once to find the next number range.
+func retryNumbering() error { return wait(pipeline.Wait{Reason: "the number range is exhausted"}) }
+
+// waitForTurn waits until documents with lower numbers were sent. Nothing was tried.
+func waitForTurn(what pipeline.WaitFor, after time.Duration) error {
+	return wait(pipeline.Wait{For: what, After: after, Reason: "documents with lower numbers are sent first", Untried: true})
+}
+
+// waitForAuthority waits for pause while this node reaches the authority. Otherwise it
+// waits until the authority answers, and for rest at least.
+func (p *Plan) waitForAuthority(pause, rest time.Duration, reason string) pipeline.Wait {
+	if since := p.outSince(); !since.IsZero() {
+		return pipeline.Wait{For: pipeline.WaitAuthority, Since: since, After: rest, Reason: reason}
+	}
+	return pipeline.Wait{After: pause, Reason: reason}
+}
+
+// tryLater returns the error of a stage that the authority did not answer.
+func (p *Plan) tryLater(pause time.Duration, cause error) error {
+	return wait(p.waitForAuthority(pause, 0, cause.Error()))
+}
+
+// askLater is tryLater for a look-up. It may have arrived, and the authority may answer
+// another call a moment later: the job waits for the shortest time between two look-ups.
+func (p *Plan) askLater(pause time.Duration, cause error) error {
+	return wait(p.waitForAuthority(min(pause, p.pace.Of(failedPause, lookUpPause)), lookUpPause, cause.Error()))
+}
+
+// waitWithoutLookUp waits for an operator or another answer: the authority cannot be asked
+// about a number.
+func waitWithoutLookUp(pause time.Duration) error {
+	return wait(pipeline.Wait{After: pause, Reason: "no look-up by number exists in this environment"})
+}
+
+// holdAltered holds a document whose signed bytes were altered.
+func (p *Plan) holdAltered(reason string) error {
+	return wait(pipeline.Wait{For: pipeline.WaitPerson, After: p.pace.Of(sendMax, time.Second), Reason: reason})
+}
+
+// holdEnded returns a *pipeline.WaitError for a document whose number range has ended, by
+// whichever clock is ahead, and of which the authority certainly has nothing.
+func (p *Plan) holdEnded(ctx context.Context, w pipeline.Work, issued store.Issued, attempts []store.Attempt) error {
+	ahead, _ := p.authority.Clock()
+	reason, err := p.guard.Hold(ctx, decision.Document{Job: w.Job, Issued: issued, Attempts: attempts, Evidence: w.Evidence}, p.now().Add(max(ahead, 0)))
+	if err != nil || reason == "" {
+		return err
+	}
+	return wait(pipeline.Wait{For: pipeline.WaitPerson, After: p.pace.Of(heldPause, time.Second), Reason: reason, Untried: true})
+}
