@@ -318,7 +318,7 @@ func TestDocumentsWaitForANewNumberRange(t *testing.T) {
 		ctx := t.Context()
 		all, err := w.store().NumberRangesOf(ctx, w.scope, fiscal.FiscalCredit)
 		w.must(err)
-		w.must(w.store().Update(ctx, func(tx *store.Tx) error { return tx.TakeNumbers(ctx, all[0], 997) }))
+		w.must(storetest.TakeNumbers(ctx, w.store(), all[0], 997))
 		var made []store.Invoice
 		for range 5 {
 			made = append(made, w.create(fiscal.FiscalCredit, 1000))

@@ -34,12 +34,6 @@ func (b *Batch) Fail(err error) *Batch {
 	return b
 }
 
-// Append adds the writes of another batch after those of this one.
-func (b *Batch) Append(other *Batch) *Batch {
-	b.writes, b.err = append(b.writes, other.writes...), errors.Join(b.err, other.err)
-	return b
-}
-
 // Commit writes the batch in one transaction.
 func (s *Store) Commit(ctx context.Context, b *Batch) error {
 	if b.err != nil {

@@ -159,6 +159,12 @@ func (e *Explainer) explainSQLite(ctx context.Context, query string, args []any)
 	return rows.Err()
 }
 
+// TakeNumbers takes numbers of a range without documents. The error is ErrNumbersTaken when
+// the range does not give them.
+func (tx *Tx) TakeNumbers(ctx context.Context, n NumberRange, count int64) error {
+	return tx.writeOne(ctx, "take numbers", ErrNumbersTaken, takeNumbers(n, count))
+}
+
 // NumberEvents gives events of a taxpayer a position in its feed.
 func (tx *Tx) NumberEvents(ctx context.Context, scope Scope) error {
 	return tx.numberEvents(ctx, scope, 0)
