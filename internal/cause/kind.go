@@ -50,6 +50,11 @@ var (
 	NoteResent   = Kind{code: "note_resent", text: lang.Text("sent again: %s", "enviado de nuevo: %s")}           // reason
 	NoteRequeued = Kind{code: "note_requeued", text: lang.Text("requeued: %s", "puesto de nuevo en trabajo: %s")} // reason
 
+	// Of deliveries that have failed for good.
+	BuyerRefused     = Kind{code: "buyer_refused", text: lang.Text("the buyer refused it, reason %s", "el comprador lo rechazó, motivo %s")} // code
+	BuyerUnreachable = Kind{code: "buyer_unreachable", text: lang.Text("the buyer could not be reached", "no se pudo contactar al comprador")}
+	BuyerAddress     = Kind{code: "buyer_address", text: lang.Text("the buyer's address in the authority's directory is not a public one", "la dirección del comprador en el directorio de la DGII no es pública")}
+
 	// Of attempts and jobs.
 	LostAttempt        = Kind{code: "lost_attempt", text: lang.Text("the database may have lost the record of this attempt", "la base de datos pudo perder el registro de este envío")}
 	WorkerEnded        = Kind{code: "worker_ended", text: lang.Text("the worker ended before the answer", "el proceso terminó antes de recibir la respuesta")}
@@ -93,7 +98,7 @@ func kinds() []Kind {
 	return []Kind{
 		Text, Registered, Sandbox, SandboxScenario, Scenario, Replayed, KeyMismatch, ExternalIDConflict, Verdict, Track,
 		Processing, OutcomeUnknown, Format, Rules, Absent, OperatorResends, OperatorDecided, NumberReplaced, NumberForeign,
-		NumberUsed, ResponseConfirmed, ResponseUnconfirmed, ResponseContradicts, NoteResent, NoteRequeued, LostAttempt,
+		NumberUsed, ResponseConfirmed, ResponseUnconfirmed, ResponseContradicts, NoteResent, NoteRequeued, BuyerRefused, BuyerUnreachable, BuyerAddress, LostAttempt,
 		WorkerEnded, Altered, SentOtherBytes, RangeEnded, RangeExhausted, LowerNumbersFirst, NoLookUp, ClockUnconfirmed,
 		ClockSet, ClockAuthority, ClockNode, SignedInFuture, NotReady, NoNumbers, TaxpayerData, NoCertificate,
 		CertificateExpired, CertificateEarly, CertificateRevoked, DifferenceNotFound, DifferenceState, DifferenceSecurityCode,

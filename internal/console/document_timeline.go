@@ -140,10 +140,7 @@ func (x *request) attemptEntry(a store.Attempt) timelineEntry {
 }
 
 func (x *request) evidenceEntry(i evidence.Item) timelineEntry {
-	e := timelineEntry{Tone: verdictTone(i), Title: x.evidenceTitle(i), Text: i.Note}
-	if i.Kind == evidence.Note {
-		e.Text = x.cause(i.Cause())
-	}
+	e := timelineEntry{Tone: verdictTone(i), Title: x.evidenceTitle(i), Text: x.cause(i.Cause())}
 	for _, m := range i.Messages {
 		e.Messages = append(e.Messages, strings.TrimSpace("["+m.Code+"] "+m.Text))
 	}

@@ -87,7 +87,8 @@ type Item struct {
 	After int64 `json:"after_attempt,omitempty"`
 	// ENCF is the number with which an operator has decided to send the document.
 	ENCF string `json:"encf,omitempty"`
-	// Note is for people. In an item of the kind Note it is a cause; see Cause.
+	// Note is for people. In an item of the kind Note or DeliveryFailed it is a cause; see
+	// Cause.
 	Note string `json:"note,omitempty"`
 	// Signer is the person that the certificate of a signed message names.
 	Signer string `json:"signer,omitempty"`
@@ -108,7 +109,7 @@ type Item struct {
 
 // Cause returns the note as a cause. What people wrote is the argument of one.
 func (i Item) Cause() cause.Cause {
-	if i.Kind == Note || i.Note == "" {
+	if i.Kind == Note || i.Kind == DeliveryFailed || i.Note == "" {
 		return cause.Cause(i.Note)
 	}
 	return cause.New(cause.Text, i.Note)

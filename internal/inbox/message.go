@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -184,7 +185,7 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 	}
 	item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: b.now()}
 	if !r.Received && !repeated {
-		item.Kind, item.Note = evidence.DeliveryFailed, reply.Refusal(r.Reason)
+		item.Kind, item.Note = evidence.DeliveryFailed, string(cause.New(cause.BuyerRefused, r.Reason))
 	}
 	before, known, err := pipeline.ReadDocument(ctx, tx, issued)
 	if err != nil {

@@ -67,7 +67,7 @@ func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Acknowledg
 		p.directory.forget(issued.BuyerRNC)
 	}
 	p.log.Warn("A buyer refused a document. The document stays accepted.", "document_id", issued.DocumentID, "reason", r.Reason)
-	return p.deliveryFailed(reply.Refusal(r.Reason), &r)
+	return p.deliveryFailed(cause.New(cause.BuyerRefused, r.Reason), &r)
 }
 
 // deliverLater schedules the next attempt, or ends the attempts when the address
@@ -78,11 +78,11 @@ func (p *Plan) deliverLater(w pipeline.Work, failure error) (pipeline.Result, er
 		p.log.Warn("The authority's directory names an address that must not be called. The document is not delivered.",
 			"document_id", issued.DocumentID, "buyer_rnc", issued.BuyerRNC)
 		p.directory.forget(issued.BuyerRNC)
-		return p.deliveryFailed("the buyer's address in the authority's directory is not a public one", nil), nil
+		return p.deliveryFailed(cause.New(cause.BuyerAddress), nil), nil
 	}
 	if p.now().Sub(w.Invoice.UpdatedAt) > p.pace.Scale(deliverFor) {
 		p.log.Warn("A buyer could not be reached for 15 days. The document is not delivered.", "document_id", issued.DocumentID)
-		return p.deliveryFailed("the buyer could not be reached", nil), nil
+		return p.deliveryFailed(cause.New(cause.BuyerUnreachable), nil), nil
 	}
 	wait := pipeline.Wait{After: p.pause(deliverPauses, w.Job.Attempt), Reason: cause.Of(failure)}
 	var asked interface{ Wait() time.Duration }
@@ -106,8 +106,8 @@ func (e directoryError) Unwrap() error { return e.error }
 
 // deliveryFailed ends the attempts to deliver: the status stays, and integrators
 // get an event. refused is the buyer's refusal, if there is one.
-func (p *Plan) deliveryFailed(reason string, refused *fiscal.Acknowledgement) pipeline.Result {
-	failure := pipeline.Finding{Item: evidence.Item{Kind: evidence.DeliveryFailed, Note: reason, At: p.now()}}
+func (p *Plan) deliveryFailed(reason cause.Cause, refused *fiscal.Acknowledgement) pipeline.Result {
+	failure := pipeline.Finding{Item: evidence.Item{Kind: evidence.DeliveryFailed, Note: string(reason), At: p.now()}}
 	if refused != nil {
 		failure.Signer, failure.Answered, failure.Raw = refused.Signer, true, refused.XML
 	}

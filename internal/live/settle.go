@@ -66,7 +66,7 @@ func notices(d pipeline.Document) (list []pipeline.Notice) {
 	for _, f := range d.Findings {
 		said := func(i evidence.Item) bool { return i.Kind == f.Kind && i.Note == f.Note && i.Signer == f.Signer }
 		if f.Kind == evidence.DeliveryFailed && !slices.ContainsFunc(d.Known, said) {
-			list = append(list, pipeline.Notice{Kind: event.DeliveryFailed, Reason: f.Note})
+			list = append(list, pipeline.Notice{Kind: event.DeliveryFailed, Reason: f.Cause().String()})
 		}
 	}
 	return list

@@ -19,9 +19,6 @@ const (
 	ReasonBuyer         = "4"
 )
 
-// Refusal explains that a buyer has refused a document.
-func Refusal(reason string) string { return "the buyer refused it, reason " + reason }
-
 // An Acknowledgement states whether a taxpayer has received a document.
 type Acknowledgement struct {
 	IssuerRNC string
