@@ -226,7 +226,7 @@ func (r rows) commit(ctx context.Context, s *store.Store) error {
 		Invoice: inv, Request: r.request,
 		Entry: store.HistoryEntry{
 			Scope: r.scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status,
-			RequestID: "req_0123456789abcdef0123456789abcdef", Detail: "validated by the sandbox; a synthetic result",
+			RequestID: "req_0123456789abcdef0123456789abcdef", Cause: "validated by the sandbox; a synthetic result",
 		},
 	}
 	if r.stage != "" {

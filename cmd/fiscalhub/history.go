@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/dossier"
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/rejection"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -73,10 +73,11 @@ func (c historyCmd) Run(t *terminal) error {
 		}
 		var v historyView
 		for i, inv := range found {
-			events, err := everythingThatHappened(t, s, inv)
+			d, err := dossier.Read(t.ctx, s, inv.Scope, inv.DocumentID)
 			if err != nil {
 				return err
 			}
+			events := newHistoryEvents(d, t.outputLanguage())
 			v.historyInvoiceView = historyInvoiceView{inv.ID, inv.DocumentID, inv.ExternalID, inv.Status}
 			if len(found) > 1 {
 				v.Invoices = append(v.Invoices, v.historyInvoiceView)
@@ -123,74 +124,26 @@ func printHistory(t *terminal, inv store.Invoice, events []historyEventView, fol
 	return t.list(nil, b)
 }
 
-// A moment is when something happened, and what.
-type moment struct {
-	at    time.Time
-	event historyEventView
-}
-
-// everythingThatHappened lists the changes of an invoice, its number, the attempts to send
-// its document and the evidence about it, in order.
-func everythingThatHappened(t *terminal, s *store.Store, inv store.Invoice) ([]historyEventView, error) {
-	entries, err := s.History(t.ctx, inv.Scope, inv.ID)
-	if err != nil {
-		return nil, err
-	}
-	attempts, err := s.Attempts(t.ctx, inv.Scope, inv.DocumentID)
-	if err != nil {
-		return nil, err
-	}
-	known, err := live.ReadEvidence(t.ctx, s, inv.Scope, inv.DocumentID)
-	if err != nil {
-		return nil, err
-	}
-	issued, err := s.IssuedDocument(t.ctx, inv.Scope, inv.DocumentID)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, err
-	}
-	var all []moment
-	add := func(at time.Time, e historyEventView) { all = append(all, moment{at, e}) }
-	if err == nil && inv.ENCF != "" { // the number may be seen
-		add(issued.CreatedAt, historyEventView{Kind: "issued", Detail: issued.ENCF + ", security code " + issued.SecurityCode})
-	}
-	replaced, err := s.ReplacedNumbers(t.ctx, inv.Scope, inv.DocumentID)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range replaced {
-		add(n.CreatedAt, historyEventView{Kind: "issued", Detail: n.ENCF + ", security code " + n.SecurityCode})
-	}
-	for _, a := range attempts {
-		class := string(a.Class)
-		if class == "" {
-			class = "open"
+// newHistoryEvents returns what happened to an invoice, its number, the attempts to send its
+// document and the evidence about it, in order.
+func newHistoryEvents(d dossier.Dossier, l lang.Language) (events []historyEventView) {
+	for _, e := range d.Entries() {
+		v := historyEventView{At: e.At.Format(time.RFC3339Nano), Status: e.Status}
+		switch what := e.What.(type) {
+		case store.HistoryEntry:
+			v.Kind, v.RequestID, v.Detail = what.Kind, optional(what.RequestID), what.Cause.In(l)
+		case store.Issued:
+			v.Kind, v.Detail = "issued", lang.Messagef("%s, security code %s", "%s, código de seguridad %s", what.ENCF, what.SecurityCode).In(l)
+		case store.Attempt:
+			v.Kind, v.Detail = "attempt", strings.TrimSpace(fmt.Sprintf("%s %d: %s %s", what.Kind, what.Number, cmp.Or(string(what.Class), "open"), what.Cause.In(l)))
+		case evidence.Item:
+			v.Kind, v.Detail = "evidence", strings.TrimSpace(string(what.Kind)+" "+newEvidenceView(what, l).summary(l))
+		default:
+			continue
 		}
-		add(a.OpenedAt, historyEventView{Kind: "attempt", Detail: strings.TrimSpace(fmt.Sprintf("%s %d: %s %s", a.Kind, a.Number, class, a.Detail))})
+		events = append(events, v)
 	}
-	for _, e := range known {
-		add(e.At, historyEventView{Kind: "evidence", Detail: strings.TrimSpace(string(e.Kind) + " " + newEvidenceView(e).summary(lang.English))})
-	}
-	for _, e := range entries {
-		add(e.At, historyEventView{Kind: e.Kind, Status: e.Status, RequestID: optional(e.RequestID), Detail: e.Detail})
-	}
-	// The times of the changes have milliseconds, the others microseconds.
-	slices.SortStableFunc(all, func(a, b moment) int {
-		return cmp.Or(a.at.Truncate(time.Millisecond).Compare(b.at.Truncate(time.Millisecond)), cmp.Compare(a.rank(), b.rank()))
-	})
-	events, status := make([]historyEventView, len(all)), fiscal.Queued
-	for i, m := range all {
-		if m.event.Status != "" { // otherwise it did not change
-			status = m.event.Status
-		}
-		m.event.At, m.event.Status = m.at.Format(time.RFC3339Nano), status
-		events[i] = m.event
-	}
-	return events, nil
-}
-
-// rank is the order of what happened in one millisecond: the creation is the first.
-func (m moment) rank() int {
-	return map[string]int{"created": -4, "issued": -3, "attempt": -2, "evidence": -1}[m.event.Kind]
+	return events
 }
 
 // find reads the invoices by the one identifier that was given. Only a request id may have

@@ -25,6 +25,14 @@ func languageOf(args []string, getenv func(string) string) lang.Language {
 	return lang.FromEnvironment(getenv)
 }
 
+// outputLanguage returns the language of what a command prints: JSON is in English.
+func (t *terminal) outputLanguage() lang.Language {
+	if t.cli.JSON {
+		return lang.English
+	}
+	return t.language
+}
+
 // say writes a sentence on a line of its own.
 func say(w io.Writer, m lang.Message) { line(w, m.In(languageOfWriter(w))) }
 

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/decision"
+	"github.com/fiscalhub/fiscalhub/internal/dossier"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -42,7 +44,7 @@ func addHeld(t *testing.T, s *store.Store, scope store.Scope) store.Invoice {
 		return errors.Join(tx.AddNumberRange(ctx, numbers), tx.Issue(ctx, store.Issued{
 			Scope: scope, RNC: "199000102", ENCF: "E310000000001", DocumentID: inv.DocumentID, NumberRangeID: numbers.ID, SecurityCode: "AbC123",
 			SignedAt: now.AddDate(0, 0, -1), CreatedAt: now, XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte("<x/>"),
-		}), tx.TakeOverJob(ctx, job), tx.Do(ctx, new(store.Batch).RetryJob(job, now.Add(time.Hour), store.HeldJob+"the number range ended")))
+		}), tx.TakeOverJob(ctx, job), tx.Do(ctx, new(store.Batch).RetryJob(job, now.Add(time.Hour), cause.New(cause.RangeEnded, "2026-12-31"))))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +77,9 @@ func TestWorkReissue(t *testing.T) {
 			return !slices.ContainsFunc(events, func(e historyEventView) bool { return strings.Contains(e.Detail, "E310000000001") })
 		}
 		for _, encf := range []string{"", "E310000000001"} { // before and after the number was shown
-			inv.ENCF = encf
-			if events, err := everythingThatHappened(term, s, inv); err != nil || hidden(events) != (encf == "") {
+			d, err := dossier.Read(t.Context(), s, inv.Scope, inv.DocumentID)
+			d.Invoice.ENCF = encf
+			if events := newHistoryEvents(d, lang.English); err != nil || hidden(events) != (encf == "") {
 				t.Errorf("the history of a document with the number %q: %+v, %v", encf, events, err)
 			}
 		}
@@ -110,10 +113,11 @@ func TestWorkReissue(t *testing.T) {
 		}) {
 			t.Errorf("the audit log: %+v, %v", entries, err)
 		}
-		events, err := everythingThatHappened(term, s, inv)
+		d, err := dossier.Read(t.Context(), s, inv.Scope, inv.DocumentID)
 		if err != nil {
 			t.Fatal(err)
 		}
+		events := newHistoryEvents(d, lang.English)
 		kinds := make([]string, len(events))
 		for i, e := range events {
 			kinds[i] = e.Kind

@@ -39,7 +39,7 @@ type workView struct {
 func newWorkView(w store.WaitingDocument) workView {
 	v := workView{ID: w.DocumentID, ExternalID: w.ExternalID, Status: w.Status}
 	if w.Job != nil {
-		v.Stage, v.Attempt, v.NextTry, v.LastError = &w.Job.Stage, w.Job.Attempt, optionalTime(w.Job.RunAt), optional(w.Job.LastError)
+		v.Stage, v.Attempt, v.NextTry, v.LastError = &w.Job.Stage, w.Job.Attempt, optionalTime(w.Job.RunAt), optional(w.Job.Cause.String())
 	}
 	return v
 }
@@ -81,13 +81,13 @@ func (t *terminal) workTable(views []workView, waiting []store.WaitingDocument, 
 		stage, attempt, next, failure := none, "", "", ""
 		if one.Job != nil {
 			stage, attempt = one.Job.Stage, strconv.FormatInt(one.Job.Attempt, 10)
-			next, failure = nextTry(*one.Job, now).In(t.language), one.Job.LastError
+			next, failure = nextTry(*one.Job, now).In(t.language), one.Job.Cause.In(t.language)
 		}
 		b.add(one.DocumentID, one.ExternalID, string(one.Status), stage, attempt, next, textOf(views[i].Deadline), failure,
 			formatTime(one.CreatedAt), string(one.Environment), one.TaxpayerID)
 	}
 	for _, d := range different {
-		b.add(d.DocumentID, d.ExternalID, string(d.Status), none, "", "", "", differenceText(d.Difference).In(t.language), formatTime(d.FoundAt), string(d.Environment), d.TaxpayerID)
+		b.add(d.DocumentID, d.ExternalID, string(d.Status), none, "", "", "", d.Cause().In(t.language), formatTime(d.FoundAt), string(d.Environment), d.TaxpayerID)
 	}
 	return b
 }
@@ -95,24 +95,7 @@ func (t *terminal) workTable(views []workView, waiting []store.WaitingDocument, 
 // newDifferentView returns an accepted document that the authority shows differently.
 // It has no stage: only people can resolve the difference.
 func newDifferentView(d store.DifferentInvoice) workView {
-	return workView{ID: d.DocumentID, ExternalID: d.ExternalID, Status: d.Status, LastError: optional(differenceText(d.Difference).String())}
-}
-
-// differenceText says in words what the authority shows differently.
-func differenceText(d store.Difference) lang.Message {
-	switch d.Kind {
-	case store.DifferenceNotFound:
-		return lang.Messagef("the tax authority does not have the document", "la DGII no tiene el documento")
-	case store.DifferenceState:
-		return lang.Messagef("the tax authority shows the state %s", "la DGII muestra el estado %s", d.Theirs)
-	case store.DifferenceSecurityCode:
-		return lang.Messagef("the tax authority shows the security code %s instead of %s", "la DGII muestra el código de seguridad %s en lugar de %s", d.Theirs, d.Ours)
-	case store.DifferenceTotal:
-		return lang.Messagef("the tax authority shows the total %s instead of %s", "la DGII muestra el total %s en lugar de %s", d.Theirs, d.Ours)
-	case store.DifferenceBuyer:
-		return lang.Messagef("the tax authority shows the buyer %s instead of %s", "la DGII muestra el comprador %s en lugar de %s", d.Theirs, d.Ours)
-	}
-	return lang.Literal(string(d.Kind))
+	return workView{ID: d.DocumentID, ExternalID: d.ExternalID, Status: d.Status, LastError: optional(d.Cause().String())}
 }
 
 // contingencyDeadline returns when a document that waited during a contingency

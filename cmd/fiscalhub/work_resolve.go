@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/fiscalhub/fiscalhub/internal/decision"
+	"github.com/fiscalhub/fiscalhub/internal/dossier"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -87,10 +88,11 @@ func (t *terminal) changeDocumentIn(s *store.Store, id string, change func(store
 	if inv, err = change(inv); err != nil {
 		return err
 	}
-	v, err := newWorkShow(t, s, inv)
+	d, err := dossier.Read(t.ctx, s, inv.Scope, inv.DocumentID)
 	if err != nil {
 		return err
 	}
+	v := newWorkShow(d, s.Now(), t.outputLanguage())
 	return t.answer(v, func(w io.Writer) {
 		line(w, "document", v.Document.ID)
 		line(w, "status", string(v.Document.Status))

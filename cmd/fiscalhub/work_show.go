@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/dossier"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/rejection"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -21,10 +22,11 @@ func (c workShowCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		v, err := newWorkShow(t, s, inv)
+		d, err := dossier.Read(t.ctx, s, inv.Scope, inv.DocumentID)
 		if err != nil {
 			return err
 		}
+		v := newWorkShow(d, s.Now(), t.outputLanguage())
 		return t.answer(v, v.print)
 	})
 }
@@ -52,7 +54,7 @@ func (v workShowView) print(w io.Writer) {
 			"%s (firmada por %s, de quien no consta que actúe por el comprador)", strings.TrimSpace(u.Result+" "+u.Reason), u.Signer)))
 	}
 	for _, d := range v.Differences {
-		words := in(d.text)
+		words := d.cause.In(languageOfWriter(w))
 		if d.EndedAt != nil {
 			words = in(lang.Messagef("%s (until %s)", "%s (hasta %s)", words, *d.EndedAt))
 		}

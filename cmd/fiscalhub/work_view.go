@@ -2,13 +2,13 @@ package main
 
 import (
 	"encoding/hex"
-	"errors"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
+	"github.com/fiscalhub/fiscalhub/internal/dossier"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -55,13 +55,13 @@ type differenceView struct {
 	FoundAt string               `json:"found_at"`
 	SeenAt  string               `json:"seen_at"`
 	EndedAt *string              `json:"ended_at"` // null while the authority still shows it
-	text    lang.Message
+	cause   cause.Cause
 }
 
 func newDifferenceView(d store.Difference) differenceView {
 	return differenceView{
 		Kind: d.Kind, Ours: d.Ours, Theirs: d.Theirs, FoundAt: formatTime(d.FoundAt), SeenAt: formatTime(d.SeenAt), EndedAt: optionalTime(d.EndedAt),
-		text: differenceText(d),
+		cause: d.Cause(),
 	}
 }
 
@@ -147,74 +147,52 @@ type documentResult struct {
 	Freeze  bool          `json:"freeze"`
 }
 
-// newWorkShow reads everything that the service knows about a document.
-func newWorkShow(t *terminal, s *store.Store, inv store.Invoice) (v workShowView, err error) {
-	issued, err := s.IssuedDocument(t.ctx, inv.Scope, inv.DocumentID)
-	signed := err == nil
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return v, err
+// newWorkShow returns everything that the service knows about a document.
+func newWorkShow(d dossier.Dossier, now time.Time, l lang.Language) workShowView {
+	v := workShowView{
+		Document:    newDocumentView(d.Invoice, d.Issued),
+		Attempts:    mapEach(d.Attempts, func(a store.Attempt) attemptView { return newAttemptView(a, l) }),
+		Evidence:    mapEach(d.Evidence, func(e evidence.Item) evidenceView { return newEvidenceView(e, l) }),
+		Unconfirmed: mapEach(d.Responses, newResponseView),
+		Replaced:    mapEach(d.Replaced, newReplacedView),
+		Differences: mapEach(d.Differences, newDifferenceView),
 	}
-	v.Document = newDocumentView(inv, issued)
-	attempts, err := s.Attempts(t.ctx, inv.Scope, inv.DocumentID)
-	if err != nil {
-		return v, err
+	if outcome := d.Outcome(); outcome != nil {
+		v.Outcome = newDocumentResult(*outcome, l)
 	}
-	v.Attempts = mapEach(attempts, newAttemptView)
-	known, err := live.ReadEvidence(t.ctx, s, inv.Scope, inv.DocumentID)
-	if err != nil {
-		return v, err
+	if d.Job != nil {
+		v.Job = newDocumentJob(*d.Job, now, l)
 	}
-	v.Evidence = mapEach(known, newEvidenceView)
-	unconfirmed, err := s.UnconfirmedResponses(t.ctx, inv.Scope, inv.DocumentID)
-	if err != nil {
-		return v, err
-	}
-	v.Unconfirmed = mapEach(unconfirmed, newResponseView)
-	replaced, err := s.ReplacedNumbers(t.ctx, inv.Scope, inv.DocumentID)
-	if err != nil {
-		return v, err
-	}
-	v.Replaced = mapEach(replaced, newReplacedView)
-	if signed { // a document without a number has no evidence
-		v.Outcome = newDocumentResult(evidence.Fold(known))
-	}
-	differences, err := s.DifferencesOf(t.ctx, inv.Scope, inv.DocumentID)
-	if err != nil {
-		return v, err
-	}
-	v.Differences = mapEach(differences, newDifferenceView)
-	job, err := s.JobOf(t.ctx, inv.Scope, inv.DocumentID)
-	if errors.Is(err, store.ErrNotFound) {
-		return v, nil
-	}
-	v.Job = newDocumentJob(job, s.Now())
-	return v, err
+	return v
 }
 
-func newAttemptView(a store.Attempt) attemptView {
+func newAttemptView(a store.Attempt, l lang.Language) attemptView {
 	return attemptView{
 		Number: a.Number, Kind: a.Kind, OpenedAt: formatTime(a.OpenedAt), ClosedAt: optionalTime(a.ClosedAt),
-		Class: optional(string(a.Class)), Detail: a.Detail, SHA256: hex.EncodeToString(a.Digest),
+		Class: optional(string(a.Class)), Detail: a.Cause.In(l), SHA256: hex.EncodeToString(a.Digest),
 	}
 }
 
-func newDocumentResult(o evidence.Outcome) *documentResult {
-	r := &documentResult{Status: o.Status, TrackID: optional(o.TrackID), Alarm: optional(o.Alarm), Freeze: o.Freeze}
+func newDocumentResult(o evidence.Outcome, l lang.Language) *documentResult {
+	r := &documentResult{Status: o.Status, TrackID: optional(o.TrackID), Alarm: optional(o.Alarm.In(l)), Freeze: o.Freeze}
 	if o.Verdict != nil {
 		r.Decided = optional(string(o.Verdict.Kind))
 	}
 	return r
 }
 
-func newDocumentJob(j store.Job, now time.Time) *documentJob {
-	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: optionalTime(j.RunAt), LastError: optional(j.LastError)}
+func newDocumentJob(j store.Job, now time.Time, l lang.Language) *documentJob {
+	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: optionalTime(j.RunAt), LastError: optional(j.Cause.In(l))}
 	if j.LeaseUntil.After(now) {
 		v.LeaseUntil = optionalTime(j.LeaseUntil)
 	}
 	return v
 }
 
-func newDocumentView(inv store.Invoice, issued store.Issued) documentView {
+func newDocumentView(inv store.Invoice, issued *store.Issued) documentView {
+	if issued == nil {
+		issued = new(store.Issued)
+	}
 	v := documentView{
 		ID: inv.DocumentID, InvoiceID: inv.ID, ExternalID: inv.ExternalID, TaxpayerID: inv.TaxpayerID, Environment: inv.Environment,
 		Type: inv.Type, Status: inv.Status, Messages: inv.Messages, ENCF: optional(inv.ENCF), TrackID: optional(inv.TrackID),
@@ -227,10 +205,10 @@ func newDocumentView(inv store.Invoice, issued store.Issued) documentView {
 	return v
 }
 
-func newEvidenceView(e evidence.Item) evidenceView {
+func newEvidenceView(e evidence.Item, l lang.Language) evidenceView {
 	v := evidenceView{
 		At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, TrackID: optional(e.TrackID), Verdict: optional(verdictWord(e)),
-		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note, By: optional(e.By), Signer: optional(e.Signer),
+		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Cause().In(l), By: optional(e.By), Signer: optional(e.Signer),
 	}
 	if e.Kind == evidence.Commercial {
 		v.Confirmed = &e.Confirmed

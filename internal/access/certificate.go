@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -20,10 +21,10 @@ import (
 
 // The reasons for which a taxpayer cannot sign or Import refuses a certificate.
 var (
-	ErrNoCertificate          = lang.Errorf("the taxpayer has no certificate in this environment", "el contribuyente no tiene certificado en este ambiente")
-	ErrCertificateExpired     = lang.Errorf("the certificate has expired", "el certificado venció")
-	ErrCertificateNotYetValid = lang.Errorf("the certificate is not valid yet", "el certificado todavía no está vigente")
-	ErrCertificateRevoked     = lang.Errorf("the certificate is revoked", "el certificado está revocado")
+	ErrNoCertificate          = error(cause.New(cause.NoCertificate))
+	ErrCertificateExpired     = error(cause.New(cause.CertificateExpired))
+	ErrCertificateNotYetValid = error(cause.New(cause.CertificateEarly))
+	ErrCertificateRevoked     = error(cause.New(cause.CertificateRevoked))
 	ErrNoPerson               = lang.Errorf("the certificate does not identify a person: the attribute serialNumber of its subject (X.520, 2.5.4.5) must hold an RNC, a cédula or a passport, as in IDCDO-00112345678",
 		"el certificado no identifica a una persona: el atributo serialNumber de su titular (X.520, 2.5.4.5) debe tener un RNC, una cédula o un pasaporte, como en IDCDO-00112345678")
 )

@@ -236,7 +236,7 @@ func (e *env) history(id string, from time.Time) []string {
 	var list []string
 	for _, entry := range entries {
 		list = append(list, fmt.Sprintf("%s %s +%s %s", entry.Kind, entry.Status, entry.At.Sub(from), entry.RequestID))
-		if entry.Detail == "" {
+		if entry.Cause == "" {
 			e.t.Errorf("the history entry %s has no detail", entry.Kind)
 		}
 	}

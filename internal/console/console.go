@@ -131,7 +131,7 @@ type Console struct {
 	requireSecondFactor bool
 
 	pages     []page
-	texts     catalogue
+	texts     lang.Texts
 	templates map[lang.Language]*template.Template
 	assets    *assets
 	crossSite *http.CrossOriginProtection
@@ -168,7 +168,7 @@ func New(o Options) (*Console, error) {
 		c.pages[i].parts = strings.Split(c.pages[i].address[1:], "/")
 	}
 	var err error
-	if c.texts, err = newCatalogue(allTexts()...); err != nil {
+	if c.texts, err = joinTexts(allTexts()...); err != nil {
 		return nil, err
 	}
 	if c.assets, err = loadAssets(); err != nil {
@@ -205,8 +205,8 @@ func (c *Console) table() []page {
 }
 
 // allTexts returns the texts of every page.
-func allTexts() []texts {
-	return []texts{
+func allTexts() []lang.Texts {
+	return []lang.Texts{
 		layoutTexts(),
 		signInTexts(),
 		overviewTexts(),

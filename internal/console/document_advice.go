@@ -2,9 +2,10 @@ package console
 
 import (
 	"slices"
-	"strings"
+	"unicode"
+	"unicode/utf8"
 
-	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/rejection"
@@ -147,7 +148,7 @@ func (x *request) explainDecision(a *advice, known []evidence.Item) {
 func (x *request) explainUnknown(a *advice, attempts []store.Attempt) {
 	for _, one := range slices.Backward(attempts) {
 		if one.Class == store.Inconclusive || one.Class == "" {
-			a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.outcome_unknown.attempt", one.Number, one.OpenedAt.In(fiscal.Zone()).Format("02/01/2006 15:04:05")), Detail: x.translated(one.Detail)})
+			a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.outcome_unknown.attempt", one.Number, one.OpenedAt.In(fiscal.Zone()).Format("02/01/2006 15:04:05")), Detail: x.cause(one.Cause)})
 			return
 		}
 	}
@@ -156,13 +157,13 @@ func (x *request) explainUnknown(a *advice, attempts []store.Attempt) {
 // warn adds what needs a person in addition to the status: an alarm of the evidence, a difference
 // with the authority, or a document that no worker continues with.
 func (x *request) warn(a *advice, f documentFacts) {
-	if alarm := evidence.Fold(f.Evidence).Alarm; f.Issued != nil && alarm != "" {
-		a.Reasons = append(a.Reasons, reason{Meaning: x.translated(alarm)})
+	if alarm := evidence.Fold(f.Evidence).Alarm; f.Shown() != nil && alarm != "" {
+		a.Reasons = append(a.Reasons, reason{Meaning: x.cause(alarm)})
 	}
 	for _, d := range f.Differences {
 		if d.EndedAt.IsZero() {
 			a.Tone = warn
-			a.Reasons = append(a.Reasons, reason{Meaning: x.difference(d)})
+			a.Reasons = append(a.Reasons, reason{Meaning: x.cause(d.Cause())})
 			if step := x.text("advice.difference"); !slices.Contains(a.Steps, step) {
 				a.Steps = append(a.Steps, step)
 			}
@@ -173,101 +174,30 @@ func (x *request) warn(a *advice, f documentFacts) {
 		a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.no_job")})
 		a.Steps = append(a.Steps, x.text("advice.no_job_do"))
 	}
-	if f.Job != nil && f.Job.Held() {
+	if f.Job != nil && f.Job.Cause.Held() {
 		a.Tone, a.Title, a.Steps = warn, x.text("advice.held.title"), []string{x.text("advice.held.do")}
-		a.Reasons = []reason{{Meaning: x.translated(f.Job.LastError)}}
+		a.Reasons = []reason{{Meaning: x.cause(f.Job.Cause)}}
 		return
 	}
-	if f.Job != nil && f.Job.LastError != "" && !f.Invoice.Status.Final() && f.Invoice.Status == fiscal.Queued {
-		a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.waits"), Detail: x.translated(f.Job.LastError)})
+	if f.Job != nil && f.Job.Cause != "" && !f.Invoice.Status.Final() && f.Invoice.Status == fiscal.Queued {
+		a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.waits"), Detail: x.cause(f.Job.Cause)})
 	}
 }
 
-// difference says what the authority shows differently.
-func (x *request) difference(d store.Difference) string {
-	if d.Kind == store.DifferenceNotFound {
-		return x.text("difference.not_found")
+// cause returns a cause in the language of the person, as a sentence. A text without a kind
+// stays as it is. The pages themselves offer what to do with a document that is held.
+func (x *request) cause(c cause.Cause) string {
+	text := c.In(x.language)
+	if c.Held() {
+		text = c.Why(x.language)
 	}
-	return x.text("difference."+string(d.Kind), d.Theirs, d.Ours)
-}
-
-// translated returns a cause of the history, or why a job failed, in the language of the
-// person. Causes are stored in English; one that the page does not know is shown as it is.
-func (x *request) translated(cause string) string {
-	for english, key := range knownCauses() {
-		switch {
-		case cause == english:
-			return x.text(key)
-		case strings.HasSuffix(english, " ") && strings.HasPrefix(cause, english):
-			rest, _, _ := strings.Cut(cause[len(english):], " ahead of ") // of a difference of clocks
-			return x.text(key, rest)
-		case strings.HasSuffix(english, ".") && strings.HasPrefix(cause, english+" "): // the authority's words follow
-			return x.text(key) + cause[len(english):]
-		}
+	if c.Kind() == cause.Text {
+		return text
 	}
-	if rest, ok := strings.CutPrefix(cause, store.HeldJob+"the number range ended on "); ok {
-		day, _, _ := strings.Cut(rest, ",")
-		return x.text("cause.held", day)
+	first, size := utf8.DecodeRuneInString(text)
+	text = string(unicode.ToUpper(first)) + text[size:]
+	if last, _ := utf8.DecodeLastRuneInString(text); last != '.' {
+		text += "."
 	}
-	code, rest, _ := strings.Cut(cause, ": ")
-	if code == "dgii" {
-		return x.translatedCall(cause, rest)
-	}
-	if key := "form.ready." + code; x.console.texts[key] != (text{}) {
-		return x.text(key)
-	}
-	return cause
-}
-
-// translatedCall returns why a call of the authority failed: a sentence, with the service
-// and the technical details.
-func (x *request) translatedCall(cause, details string) string {
-	for english, key := range map[string]string{
-		fiscal.ErrNotReceived.Error(): "cause.call_not_received", fiscal.ErrInconclusive.Error(): "cause.call_inconclusive",
-		fiscal.ErrAbsent.Error(): "cause.call_absent", fiscal.ErrNotDelegated.Error(): "cause.call_not_delegated",
-		fiscal.ErrUnavailable.Error(): "cause.call_unavailable", fiscal.ErrOutage.Error(): "cause.call_outage",
-		"the buyer's receiver did not acknowledge the document": "cause.call_receiver",
-	} {
-		if before, after, ok := strings.Cut(details, english); ok {
-			details = strings.TrimPrefix(strings.TrimSuffix(before, ": ")+after, ": ")
-			return strings.Replace(x.text(key, details), " ()", "", 1)
-		}
-	}
-	return cause
-}
-
-// knownCauses returns the keys of the texts of causes. A cause that ends with a space is
-// the beginning of one.
-func knownCauses() map[string]string {
-	return map[string]string{
-		"registered": "cause.registered",
-		"validated by the sandbox; a synthetic result":                                          "cause.sandbox",
-		"registered by the sandbox; scenario ":                                                  "cause.scenario",
-		"scenario ":                                                                             "cause.scenario",
-		"the authority's verdict":                                                               "cause.verdict",
-		"the authority's verdict: ":                                                             "cause.verdict_words",
-		"the authority gave a track id":                                                         "cause.track",
-		"the authority is processing the document":                                              "cause.processing",
-		"the document may have reached the authority; the service asks":                         "cause.unknown",
-		"the document does not fit the authority's format; no number was taken":                 "cause.format",
-		"the rules of this release refuse the request; no number was taken":                     "cause.rules",
-		"the authority does not have the document; the same bytes are sent again":               "cause.again",
-		"an operator sends it again: ":                                                          "cause.resent",
-		"number replaced: ":                                                                     "cause.replaced",
-		"decided by an operator: ":                                                              "cause.decided",
-		"The authority holds another document under our number. The number range is fenced.":    "cause.foreign",
-		"The authority says that the number was used, and no attempt of ours can have used it.": "cause.used",
-		"Synthetic result of the sandbox; the tax authority has not seen this document.":        "cause.sandbox_note",
-		"the database may have lost the record of this attempt":                                 "cause.lost_attempt",
-		"the worker ended before the answer":                                                    "cause.worker_ended",
-		"the number range is exhausted":                                                         "cause.exhausted",
-		"no look-up by number exists in this environment":                                       "cause.no_lookup",
-		"the authority has not confirmed the clock of this machine yet: ":                       "cause.clock_unconfirmed",
-		"the authority's clock is ":                                                             "cause.clock_authority",
-		"the clock of this node is ":                                                            "cause.clock_node",
-		access.ErrNoCertificate.Error():                                                         "cause.no_certificate",
-		access.ErrCertificateExpired.Error():                                                    "cause.certificate_expired",
-		access.ErrCertificateNotYetValid.Error():                                                "cause.certificate_early",
-		access.ErrCertificateRevoked.Error():                                                    "cause.certificate_revoked",
-	}
+	return text
 }

@@ -1,11 +1,11 @@
 package console
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/dossier"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -18,7 +18,7 @@ type progressView struct {
 	Advice     advice
 	Timeline   []timelineEntry
 	Next       *nextStep // nil: no worker continues with the document
-	Deliveries []deliveryView
+	Deliveries []dossier.Delivery
 	Live       bool // something can still change
 }
 
@@ -33,7 +33,6 @@ type timelineEntry struct {
 	Messages []string
 	Facts    []fact
 	Request  string // id of the HTTP request that caused it; empty: none
-	rank     int    // order of entries of one moment
 }
 
 // nextStep is what a worker does next.
@@ -45,64 +44,51 @@ type nextStep struct {
 	Error   string
 }
 
-// The order of entries of one moment.
-const (
-	rankCreated = iota
-	rankIssued
-	rankAttempt
-	rankEvidence
-	rankStatus
-)
-
 // progress returns what has happened to a document and what comes next.
 func (x *request) progress(f documentFacts) progressView {
-	v := progressView{Invoice: f.Invoice, Issued: f.Issued, Advice: x.advise(f), Next: x.next(f), Deliveries: f.Deliveries}
-	v.Live = !f.Invoice.Status.Final() || f.Job != nil || slices.ContainsFunc(f.Deliveries, func(d deliveryView) bool { return d.State == store.DeliveryPending })
-	var all []timelineEntry
-	for _, h := range f.History {
-		all = append(all, x.historyEntry(h)...)
-	}
-	if f.Issued != nil {
-		all = append(all, x.issuedEntry(*f.Issued))
-	}
-	for _, n := range f.Replaced {
-		all = append(all, x.issuedEntry(n.Issued))
-	}
-	for _, a := range f.Attempts {
-		all = append(all, x.attemptEntry(a))
-	}
-	for _, i := range f.Evidence {
-		all = append(all, x.evidenceEntry(i))
-	}
-	for _, r := range f.Responses {
-		all = append(all, timelineEntry{
-			At: r.At, Tone: warn, Title: x.text("timeline.unconfirmed"), Text: r.Reason, Facts: []fact{{x.text("timeline.signer"), identifier(r.Signer)}}, rank: rankEvidence,
-		})
-	}
-	for _, d := range f.Differences {
-		all = append(all, timelineEntry{At: d.FoundAt, Tone: warn, Title: x.text("timeline.difference"), Text: x.difference(d), rank: rankEvidence})
-	}
-	// The times of the history have milliseconds, those of evidence microseconds.
-	toMillisecond := func(at time.Time) time.Time { return at.Truncate(time.Millisecond) }
-	slices.SortStableFunc(all, func(a, b timelineEntry) int {
-		return cmp.Or(toMillisecond(a.At).Compare(toMillisecond(b.At)), cmp.Compare(a.rank, b.rank))
-	})
-	for i := range all {
-		if since := all[i].At.Sub(f.Invoice.CreatedAt); since >= time.Millisecond {
-			all[i].Since = "+" + shortDuration(since)
+	v := progressView{Invoice: f.Invoice, Issued: f.Shown(), Advice: x.advise(f), Next: x.next(f), Deliveries: f.Deliveries}
+	v.Live = !f.Invoice.Status.Final() || f.Job != nil || slices.ContainsFunc(f.Deliveries, func(d dossier.Delivery) bool { return d.State == store.DeliveryPending })
+	for _, one := range f.Entries() {
+		e, ok := x.timelineEntry(one.What)
+		if !ok {
+			continue
 		}
+		if e.At = one.At; one.At.Sub(f.Invoice.CreatedAt) >= time.Millisecond {
+			e.Since = "+" + shortDuration(one.At.Sub(f.Invoice.CreatedAt))
+		}
+		v.Timeline = append(v.Timeline, e)
 	}
-	v.Timeline = all
 	return v
+}
+
+// timelineEntry returns the entry of what happened; false: the page does not show it.
+func (x *request) timelineEntry(what any) (timelineEntry, bool) {
+	switch what := what.(type) {
+	case store.HistoryEntry:
+		return x.historyEntry(what)
+	case store.Issued:
+		return x.issuedEntry(what), true
+	case store.Attempt:
+		return x.attemptEntry(what), true
+	case evidence.Item:
+		return x.evidenceEntry(what), true
+	case store.UnconfirmedResponse:
+		return timelineEntry{
+			Tone: warn, Title: x.text("timeline.unconfirmed"), Text: what.Reason, Facts: []fact{{x.text("timeline.signer"), identifier(what.Signer)}},
+		}, true
+	case store.Difference:
+		return timelineEntry{Tone: warn, Title: x.text("timeline.difference"), Text: x.cause(what.Cause())}, true
+	}
+	return timelineEntry{}, false
 }
 
 // historyEntry returns the entry of a step of the history. A commercial response has
 // evidence, which says more.
-func (x *request) historyEntry(h store.HistoryEntry) []timelineEntry {
-	e := timelineEntry{At: h.At, Tone: statusTone(h.Status), Request: h.RequestID, Text: x.translated(h.Detail), rank: rankStatus}
+func (x *request) historyEntry(h store.HistoryEntry) (timelineEntry, bool) {
+	e := timelineEntry{Tone: statusTone(h.Status), Request: h.RequestID, Text: x.cause(h.Cause)}
 	switch h.Kind {
 	case "created":
-		e.Title, e.Tone, e.rank = x.text("timeline.created"), neutral, rankCreated
+		e.Title, e.Tone = x.text("timeline.created"), neutral
 		if h.Status != fiscal.Queued { // the sandbox judges at once
 			e.Status = h.Status
 		}
@@ -113,16 +99,16 @@ func (x *request) historyEntry(h store.HistoryEntry) []timelineEntry {
 	case "requeued":
 		e.Title, e.Tone = x.text("timeline.requeued"), neutral
 	case "commercial_response", "commercial_response_unconfirmed":
-		return nil
+		return e, false
 	default:
 		e.Title, e.Tone = strings.ReplaceAll(h.Kind, "_", " "), neutral
 	}
-	return []timelineEntry{e}
+	return e, true
 }
 
 func (x *request) issuedEntry(i store.Issued) timelineEntry {
 	return timelineEntry{
-		At: i.CreatedAt, Tone: neutral, Title: x.text("timeline.issued", i.ENCF), rank: rankIssued,
+		Tone: neutral, Title: x.text("timeline.issued", i.ENCF),
 		Facts: []fact{{x.text("timeline.signed_at"), i.SignedAt}, {x.text("timeline.code"), identifier(i.SecurityCode)}},
 	}
 }
@@ -132,7 +118,7 @@ func (x *request) attemptEntry(a store.Attempt) timelineEntry {
 	if a.Kind == "deliver" {
 		key = "timeline.attempt_deliver"
 	}
-	e := timelineEntry{At: a.OpenedAt, Title: x.text(key, a.Number), Text: x.translated(a.Detail), rank: rankAttempt}
+	e := timelineEntry{Title: x.text(key, a.Number), Text: x.cause(a.Cause)}
 	switch a.Class {
 	case store.Conclusive:
 		e.Tone = good
@@ -154,7 +140,10 @@ func (x *request) attemptEntry(a store.Attempt) timelineEntry {
 }
 
 func (x *request) evidenceEntry(i evidence.Item) timelineEntry {
-	e := timelineEntry{At: i.At, Tone: verdictTone(i), Title: x.evidenceTitle(i), Text: x.noteText(i), rank: rankEvidence}
+	e := timelineEntry{Tone: verdictTone(i), Title: x.evidenceTitle(i), Text: i.Note}
+	if i.Kind == evidence.Note {
+		e.Text = x.cause(i.Cause())
+	}
 	for _, m := range i.Messages {
 		e.Messages = append(e.Messages, strings.TrimSpace("["+m.Code+"] "+m.Text))
 	}
@@ -167,17 +156,6 @@ func (x *request) evidenceEntry(i evidence.Item) timelineEntry {
 		e.Facts = append(e.Facts, fact{x.text("timeline.number"), i.Attempt})
 	}
 	return e
-}
-
-// noteText returns the note of an item. A note that the service has begun is shown in the
-// language of the person.
-func (x *request) noteText(i evidence.Item) string {
-	for prefix, key := range map[string]string{"sent again: ": "timeline.note_again", "requeued: ": "timeline.note_requeued"} {
-		if rest, ok := strings.CutPrefix(i.Note, prefix); ok && i.Kind == evidence.Note {
-			return x.text(key, rest)
-		}
-	}
-	return i.Note
 }
 
 // evidenceTitle says in words what an item of evidence is.
@@ -206,7 +184,7 @@ func (x *request) evidenceTitle(i evidence.Item) string {
 // verdict returns a verdict as a word. A code that the authority does not document stays a
 // number.
 func (x *request) verdict(v fiscal.Verdict) string {
-	if key := "verdict." + v.Word(); x.console.texts[key] != (text{}) {
+	if key := "verdict." + v.Word(); x.has(key) {
 		return x.text(key)
 	}
 	return v.Word()
@@ -239,8 +217,8 @@ func (x *request) next(f documentFacts) *nextStep {
 		return nil
 	}
 	stage := "stage." + f.Job.Stage
-	n := &nextStep{Attempt: f.Job.Attempt, At: f.Job.RunAt, Error: x.translated(f.Job.LastError)}
-	if x.console.texts[stage] != (text{}) {
+	n := &nextStep{Attempt: f.Job.Attempt, At: f.Job.RunAt, Error: x.cause(f.Job.Cause)}
+	if x.has(stage) {
 		n.Title = x.text(stage)
 	} else { // a scenario of the sandbox
 		n.Title = x.text("stage.scenario")

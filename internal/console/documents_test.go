@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/dossier"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/overview"
@@ -381,17 +382,17 @@ func TestADecisionThatTheAuthorityConfirms(t *testing.T) {
 	at := e.clock.Now()
 	decision := evidence.Item{Kind: evidence.Operator, Verdict: fiscal.VerdictAccepted, By: "Ana", Note: "Oficina Virtual", At: at}
 	known := []evidence.Item{{Kind: evidence.Track, TrackID: "1", At: at}, decision}
-	state := store.DocumentState{Invoice: store.Invoice{Scope: store.Scope{Environment: fiscal.Production}, Status: fiscal.Accepted}}
-	if got := x.advise(documentFacts{DocumentState: state, Evidence: known}); len(got.Reasons) != 1 || got.Reasons[0].Words != "Oficina Virtual" {
+	state := dossier.Dossier{Evidence: known, Invoice: store.Invoice{Scope: store.Scope{Environment: fiscal.Production}, Status: fiscal.Accepted}}
+	if got := x.advise(documentFacts{Dossier: state}); len(got.Reasons) != 1 || got.Reasons[0].Words != "Oficina Virtual" {
 		t.Errorf("a decision alone: %+v", got.Reasons)
 	}
-	known = append(known, evidence.Item{Kind: evidence.Verdict, TrackID: "1", Verdict: fiscal.VerdictAccepted, At: at})
-	if got := x.advise(documentFacts{DocumentState: state, Evidence: known}); len(got.Reasons) != 1 || got.Reasons[0].Meaning != "La DGII lo aceptó." {
+	state.Evidence = append(known, evidence.Item{Kind: evidence.Verdict, TrackID: "1", Verdict: fiscal.VerdictAccepted, At: at})
+	if got := x.advise(documentFacts{Dossier: state}); len(got.Reasons) != 1 || got.Reasons[0].Meaning != "La DGII lo aceptó." {
 		t.Errorf("a decision and a verdict: %+v", got.Reasons)
 	}
 	state.Invoice.Status = fiscal.Delivered
-	known = []evidence.Item{decision, {Kind: evidence.Receipt, At: at}}
-	if got := x.advise(documentFacts{DocumentState: state, Evidence: known}); len(got.Reasons) != 2 || got.Reasons[1].Meaning != "El comprador acusó recibo." {
+	state.Evidence = []evidence.Item{decision, {Kind: evidence.Receipt, At: at}}
+	if got := x.advise(documentFacts{Dossier: state}); len(got.Reasons) != 2 || got.Reasons[1].Meaning != "El comprador acusó recibo." {
 		t.Errorf("a decision and a receipt: %+v", got.Reasons)
 	}
 }
@@ -510,17 +511,11 @@ func TestEveryFactOfADocumentHasWords(t *testing.T) {
 	} {
 		e.mustHave("evidence." + string(kind))
 	}
-	for _, kind := range store.DifferenceKinds() {
-		e.mustHave("difference." + string(kind))
-	}
 	for _, state := range []store.DeliveryState{store.DeliveryPending, store.DeliveryDelivered, store.DeliveryFailed} {
 		e.mustHave("delivery." + string(state))
 	}
 	for _, payment := range []fiscal.PaymentType{fiscal.Cash, fiscal.Credit, fiscal.FreeOfCharge} {
 		e.mustHave("payment." + string(payment))
-	}
-	for _, key := range knownCauses() {
-		e.mustHave(key)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestDatesAreThoseOfTheCountry(t *testing.T) {
 }
 
 func (e *env) textIn(language lang.Language) func(string, ...any) (string, error) {
-	return func(key string, args ...any) (string, error) { return e.texts.text(language, key, args...) }
+	return func(key string, args ...any) (string, error) { return e.texts.Text(language, key, args...) }
 }
 
 // A status has a colour, a shape and a word.

@@ -199,7 +199,7 @@ func (x *request) fieldOf(path string) (name, label string) {
 		name = before + ".taxes." + n + ".code" // the rate and the label follow from the code
 	}
 	key := "form.field." + generic(name)
-	if _, ok := x.console.texts[key]; !ok {
+	if !x.has(key) {
 		if path == "lines" || path == "" || strings.HasPrefix(path, "declared_totals.") {
 			return "", ""
 		}
@@ -212,27 +212,22 @@ func (x *request) fieldOf(path string) (name, label string) {
 	return name, label
 }
 
-var digits = regexp.MustCompile(`\d+`)
-
 // problemText returns what is wrong with a field and what to do, in the language of the
 // person: the text of the field where there is one, else that of the code.
 func (x *request) problemText(p fiscal.Problem) string {
 	key := "form.problem." + p.Code
-	if special := key + "." + generic(p.Field); x.console.texts[special] != (text{}) {
+	if special := key + "." + generic(p.Field); x.has(special) {
 		key = special
 	}
-	if x.console.texts[key] == (text{}) {
+	if !x.has(key) {
 		return p.Message.In(x.language)
-	}
-	if number := digits.FindString(p.Message.In(x.language)); strings.Contains(x.console.texts[key].es, "%s") {
-		return x.text(key, number)
 	}
 	return x.text(key)
 }
 
 // readinessText returns what a taxpayer lacks to issue.
 func (x *request) readinessText(p fiscal.Problem) string {
-	if key := "form.ready." + p.Code; x.console.texts[key] != (text{}) {
+	if key := "form.ready." + p.Code; x.has(key) {
 		return x.text(key)
 	}
 	return p.Message.In(x.language)

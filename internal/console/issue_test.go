@@ -115,13 +115,14 @@ func TestErrorsOfAnInvoiceAreAtTheirFields(t *testing.T) {
 	}
 }
 
-// Every code of a problem has a text.
+// Every code of a problem has a text. The message of a text that is too short or too long
+// says the length: it is shown as it is.
 func TestEveryProblemHasAText(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	for _, code := range []string{
 		fiscal.CodeRequired, fiscal.CodeInvalidType, fiscal.CodeInvalidEnum, fiscal.CodeInvalidFormat, fiscal.CodeInvalidDecimal, fiscal.CodeInvalidDate,
-		fiscal.CodeDateInFuture, fiscal.CodeDateOrder, fiscal.CodeTooShort, fiscal.CodeTooLong, fiscal.CodeTooFewItems, fiscal.CodeTooManyItems, fiscal.CodeBlank,
+		fiscal.CodeDateInFuture, fiscal.CodeDateOrder, fiscal.CodeTooFewItems, fiscal.CodeTooManyItems, fiscal.CodeBlank,
 		fiscal.CodeInvalidCharacters, fiscal.CodeUnknownField, fiscal.CodeOutOfRange, fiscal.CodeTotalMismatch, fiscal.CodeRequiredForType, fiscal.CodeNotAllowedForType,
 		fiscal.CodeAlreadyExists, fiscal.CodeDuplicated, fiscal.CodeTooManyErrors, fiscal.CodeUnknownTax, fiscal.CodeUnsupportedTax, fiscal.CodeTaxConflict,
 	} {

@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 )
 
 // maxTabs is how often a person presses Tab to reach a control of a page.
@@ -168,16 +168,15 @@ func TestEveryFormIsSentWithTheKeyboard(t *testing.T) {
 func TestCausesOfFailedJobsAreTranslated(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	for cause, want := range map[string]string{
-		"the number range is exhausted": "La secuencia de e-NCF se agotó: agregue otra.",
-		"the certificate has expired":   "El certificado venció: importe uno nuevo.",
-		"the clock of this node is 7s ahead of the database's: set the clock of this machine": "El reloj de este servidor adelanta 7s al de la base de datos: corrija la hora.",
-		"dgii: reception: " + fiscal.ErrUnavailable.Error() + ": connection refused":          "La DGII no responde (reception: connection refused).",
-		"something that only a program says":                                                  "something that only a program says",
+	x := &request{console: e.Console, language: e.languageOf("es")}
+	for why, want := range map[cause.Cause]string{
+		cause.New(cause.RangeExhausted):                                     "La secuencia de e-NCF se agotó.",
+		cause.New(cause.ClockNode, "7s"):                                    "El reloj de este servidor adelanta 7s al de la base de datos: corrija la hora de este servidor.",
+		cause.New(cause.CallUnavailable, "reception", "connection refused"): "La DGII no responde (reception): connection refused.",
+		"a sentence of an earlier release":                                  "a sentence of an earlier release",
 	} {
-		x := &request{console: e.Console, language: e.languageOf("es")}
-		if got := x.translated(cause); got != want {
-			t.Errorf("%q is %q, want %q", cause, got, want)
+		if got := x.cause(why); got != want {
+			t.Errorf("%q is %q, want %q", why, got, want)
 		}
 	}
 }

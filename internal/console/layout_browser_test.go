@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -130,7 +131,7 @@ func (w *liveEnv) fillLists() (first store.Invoice) {
 	w.unknown(long, 9_500_000)
 	w.create(fiscal.Consumer, "Consumidor final", 350)
 	w.addWaiting(w.taxpayer, "ANDROMEDA-2026-11-000123", "submit", func(j *store.Job) {
-		j.Attempt, j.LastError = 8, "dgii: Recepcion: "+fiscal.ErrUnavailable.Error()+": HTTP 503 Service Temporarily Unavailable"
+		j.Attempt, j.Cause = 8, cause.New(cause.CallUnavailable, "Recepcion", "HTTP 503 Service Temporarily Unavailable")
 	})
 	w.addWaiting(other, "VENTA-9001", "reconcile")
 	w.addWaiting(other, "VENTA-9002", "")

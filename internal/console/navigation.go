@@ -22,7 +22,7 @@ type navLink struct {
 // navigation returns the links to the pages that a role may see.
 func (c *Console) navigation(role store.Role, path string, language lang.Language) []navGroup {
 	text := func(key string) string {
-		word, _ := c.texts.text(language, key) // a test compares the keys with the texts
+		word, _ := c.texts.Text(language, key) // a test compares the keys with the texts
 		return word
 	}
 	var shown []navGroup

@@ -1,18 +1,16 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
 
 	"github.com/fiscalhub/fiscalhub/internal/decision"
-	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/dossier"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	liveplan "github.com/fiscalhub/fiscalhub/internal/live"
-	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -179,7 +177,7 @@ func (x *request) lastFragment(last bool, name string, data any) error {
 // decisions returns the forms that the viewer may send for a document.
 func (x *request) decisions(facts documentFacts, resolve, resend *form) (decide, again *decisionForm) {
 	inv := facts.Invoice
-	if inv.Environment == fiscal.Sandbox || facts.Issued == nil ||
+	if inv.Environment == fiscal.Sandbox || facts.Shown() == nil ||
 		!x.console.mayUse(x.viewer.Role(), http.MethodPost, documentsAddress+"/{document_id}/resolve") {
 		return nil, nil
 	}
@@ -201,7 +199,7 @@ func (x *request) decisions(facts documentFacts, resolve, resend *form) (decide,
 	if len(verdicts) > 0 {
 		decide = &decisionForm{Form: resolve, Options: verdicts}
 	}
-	if facts.Job != nil && facts.Job.Held() {
+	if facts.Job != nil && facts.Job.Cause.Held() {
 		return decide, &decisionForm{Form: resend, Options: []option{{newNumber, x.text("decision.new_number")}, {sameNumber, x.text("decision.same_number")}}}
 	}
 	if inv.Status == fiscal.OutcomeUnknown || inv.Status == fiscal.Submitted || inv.Status == fiscal.Processing {
@@ -303,99 +301,15 @@ func (x *request) decide(f *form, field string, decision func() error) error {
 
 // documentFacts is everything that the service knows about a document.
 type documentFacts struct {
-	store.DocumentState
-	Evidence    []evidence.Item
-	History     []store.HistoryEntry
-	Attempts    []store.Attempt
-	Responses   []store.UnconfirmedResponse
-	Differences []store.Difference
-	Replaced    []store.ReplacedNumber // numbers that the document had before
-	Reissue     reissue                // whether the sale may be issued again
-	Job         *store.Job             // nil: no worker continues with the document
-	Deliveries  []deliveryView
+	dossier.Dossier
+	Reissue reissue // whether the sale may be issued again
 }
 
 // documentFacts reads what is known about a document.
 func (x *request) documentFacts(inv store.Invoice) (f documentFacts, err error) {
-	ctx, s := x.Context(), x.console.store
-	states, err := s.DocumentStates(ctx, inv.Environment, []string{inv.DocumentID})
-	if err != nil {
+	if f.Dossier, err = dossier.Read(x.Context(), x.console.store, inv.Scope, inv.DocumentID); err != nil {
 		return f, err
 	}
-	if states[inv.DocumentID] == nil {
-		return f, store.ErrNotFound
-	}
-	f.DocumentState = *states[inv.DocumentID]
-	if f.Invoice.ENCF == "" {
-		f.Issued = nil // the number may not be seen yet
-	}
-	if f.Evidence, err = pipeline.DecodeEvidence(f.DocumentState.Evidence); err != nil {
-		return f, err
-	}
-	if f.History, err = s.History(ctx, inv.Scope, inv.ID); err != nil {
-		return f, err
-	}
-	if f.Attempts, err = s.Attempts(ctx, inv.Scope, inv.DocumentID); err != nil {
-		return f, err
-	}
-	if f.Responses, err = s.UnconfirmedResponses(ctx, inv.Scope, inv.DocumentID); err != nil {
-		return f, err
-	}
-	if f.Differences, err = s.DifferencesOf(ctx, inv.Scope, inv.DocumentID); err != nil {
-		return f, err
-	}
-	if f.Replaced, err = s.ReplacedNumbers(ctx, inv.Scope, inv.DocumentID); err != nil {
-		return f, err
-	}
-	job, err := s.JobOf(ctx, inv.Scope, inv.DocumentID)
-	if err == nil {
-		f.Job = &job
-	} else if !errors.Is(err, store.ErrNotFound) {
-		return f, err
-	}
-	if f.Reissue, err = x.reissue(f.Invoice); err != nil {
-		return f, err
-	}
-	f.Deliveries, err = x.deliveries(ctx, inv)
+	f.Reissue, err = x.reissue(f.Invoice)
 	return f, err
 }
-
-// deliveryView is the delivery of an event to an endpoint.
-type deliveryView struct {
-	store.Delivery
-	URL  string
-	Last *store.DeliveryAttempt // nil: none yet, or not kept any more
-}
-
-// deliveries reads the deliveries of the events of a document, with their last attempts.
-func (x *request) deliveries(ctx context.Context, inv store.Invoice) (all []deliveryView, err error) {
-	found, err := x.console.store.DeliveriesOfDocument(ctx, inv.Scope, inv.DocumentID)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	endpoints, err := x.console.store.Endpoints(ctx, inv.Scope, "", store.MaxEndpoints)
-	if err != nil {
-		return nil, err
-	}
-	addresses := map[string]string{}
-	for _, e := range endpoints {
-		addresses[e.ID] = e.URL
-	}
-	attempts := map[string]*store.DeliveryAttempt{}
-	for i, d := range found {
-		if i == 0 || found[i-1].EventID != d.EventID {
-			some, err := x.console.store.AttemptsOfEvent(ctx, inv.Scope, d.EventID)
-			if err != nil {
-				return nil, err
-			}
-			for j := range some {
-				attempts[some[j].EventID+some[j].EndpointID] = &some[j]
-			}
-		}
-		all = append(all, deliveryView{d, addresses[d.EndpointID], attempts[d.EventID+d.EndpointID]})
-	}
-	return all, nil
-}
-
-// Tries returns how many attempts were made.
-func (d deliveryView) Tries() int { return int(d.Attempt) }

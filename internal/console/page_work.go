@@ -183,8 +183,8 @@ func (x *request) workRow(item store.WorkItem, taxpayer string, last store.Conti
 		r.StageWord, r.Why = x.text(texts[0]), x.text(texts[1])
 	}
 	r.Running, r.Suspended = item.Job.LeaseUntil.After(now), item.Job.Suspended
-	r.Cause = x.translated(item.Job.LastError)
-	if item.Job.Held() {
+	r.Cause = x.cause(item.Job.Cause)
+	if item.Job.Cause.Held() {
 		r.Why = x.text("work.why_held")
 	}
 	if r.Suspended {

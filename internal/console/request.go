@@ -195,13 +195,16 @@ func (x *request) run() error {
 
 // text returns a text of the catalogue in the language of the person.
 func (x *request) text(key string, args ...any) string {
-	text, err := x.console.texts.text(x.language, key, args...)
+	text, err := x.console.texts.Text(x.language, key, args...)
 	if err != nil {
 		x.console.log.Error("A page of the console names a text that does not exist.", "error", err.Error())
 		return key
 	}
 	return text
 }
+
+// has reports whether there is a text with a key.
+func (x *request) has(key string) bool { return !x.console.texts[key].IsZero() }
 
 // redirect sends the browser to another page of the console.
 func (x *request) redirect(address string) error {

@@ -2,46 +2,21 @@ package console
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
-// text is a text of the interface in both languages. Its verbs are those of fmt.
-type text struct{ es, en string }
-
-// texts are the texts of one page by key. A key begins with the name of the page.
-type texts map[string]text
-
-// catalogue is the texts of all pages.
-type catalogue map[string]text
-
-// newCatalogue puts the texts of all pages together. It fails when two pages have the same
-// key.
-func newCatalogue(pages ...texts) (catalogue, error) {
-	all := make(catalogue)
+// joinTexts puts the texts of all pages together. A key begins with the name of its page.
+// It fails when two pages have the same key.
+func joinTexts(pages ...lang.Texts) (lang.Texts, error) {
+	all, count := make(lang.Texts), 0
 	for _, page := range pages {
-		for key, one := range page {
-			if _, taken := all[key]; taken {
-				return nil, fmt.Errorf("console: two pages have the text %q", key)
-			}
-			all[key] = one
+		maps.Copy(all, page)
+		if count += len(page); len(all) < count {
+			return nil, fmt.Errorf("console: two pages have the same text: one is among %v", slices.Sorted(maps.Keys(page)))
 		}
 	}
 	return all, nil
-}
-
-// text returns a text in a language. It fails when there is none with the key.
-func (c catalogue) text(language lang.Language, key string, args ...any) (string, error) {
-	found, ok := c[key]
-	if !ok {
-		return "", fmt.Errorf("console: there is no text %q", key)
-	}
-	format := found.es
-	if language == lang.English {
-		format = found.en
-	}
-	if len(args) == 0 {
-		return format, nil
-	}
-	return fmt.Sprintf(format, args...), nil
 }

@@ -1,35 +1,37 @@
 package console
 
-func auditTexts() texts {
-	return texts{
-		"audit.title":       {"Auditoría", "Audit log"},
-		"audit.lead":        {"Quién cambió qué y cuándo. Las entradas están encadenadas: un cambio posterior se nota.", "Who changed what, and when. The entries are chained: a later change shows."},
-		"audit.actor":       {"Quién", "Actor"},
-		"audit.object":      {"Acción u objeto", "Action or object"},
-		"audit.object_hint": {"Una parte, como user.create", "A part, like user.create"},
-		"audit.from":        {"Desde", "From"},
-		"audit.to":          {"Hasta", "To"},
-		"audit.search":      {"Buscar", "Search"},
-		"audit.clear":       {"Quitar filtros", "Clear filters"},
-		"audit.time":        {"Fecha y hora", "Time"},
-		"audit.action":      {"Acción y objeto", "Action and object"},
-		"audit.detail":      {"Detalle", "Detail"},
-		"audit.request":     {"Solicitud", "Request"},
-		"audit.older":       {"Más antiguas", "Older"},
-		"audit.newest":      {"Más recientes", "Newest"},
-		"audit.verify":      {"Verificar la cadena", "Verify the chain"},
-		"audit.valid":       {"La auditoría está completa y sin cambios: %s entradas, %s puntos de control firmados.", "The audit log is complete and unchanged: %s entries, %s signed checkpoints."},
-		"audit.wrong":       {"Alguien cambió la auditoría después de que se escribió. Primera entrada incorrecta: %s.", "The audit log was changed after it was written. First wrong entry: %s."},
-		"audit.wrong_mark":  {"Un punto de control de la auditoría no es válido.", "A checkpoint of the audit log is not valid."},
-		"audit.wrong_next":  {"Averigüe quién puede escribir en la base de datos y compare con un respaldo.", "Find out who can write to the database, and compare with a backup."},
-		"audit.wrong_date":  {"Escriba una fecha.", "Enter a date."},
+import "github.com/fiscalhub/fiscalhub/internal/lang"
 
-		"audit.fields.one":  {"1 campo", "1 field"},
-		"audit.fields.many": {"%s campos", "%s fields"},
+func auditTexts() lang.Texts {
+	return lang.Texts{
+		"audit.title":       lang.Text("Audit log", "Auditoría"),
+		"audit.lead":        lang.Text("Who changed what, and when. The entries are chained: a later change shows.", "Quién cambió qué y cuándo. Las entradas están encadenadas: un cambio posterior se nota."),
+		"audit.actor":       lang.Text("Actor", "Quién"),
+		"audit.object":      lang.Text("Action or object", "Acción u objeto"),
+		"audit.object_hint": lang.Text("A part, like user.create", "Una parte, como user.create"),
+		"audit.from":        lang.Text("From", "Desde"),
+		"audit.to":          lang.Text("To", "Hasta"),
+		"audit.search":      lang.Text("Search", "Buscar"),
+		"audit.clear":       lang.Text("Clear filters", "Quitar filtros"),
+		"audit.time":        lang.Text("Time", "Fecha y hora"),
+		"audit.action":      lang.Text("Action and object", "Acción y objeto"),
+		"audit.detail":      lang.Text("Detail", "Detalle"),
+		"audit.request":     lang.Text("Request", "Solicitud"),
+		"audit.older":       lang.Text("Older", "Más antiguas"),
+		"audit.newest":      lang.Text("Newest", "Más recientes"),
+		"audit.verify":      lang.Text("Verify the chain", "Verificar la cadena"),
+		"audit.valid":       lang.Text("The audit log is complete and unchanged: %s entries, %s signed checkpoints.", "La auditoría está completa y sin cambios: %s entradas, %s puntos de control firmados."),
+		"audit.wrong":       lang.Text("The audit log was changed after it was written. First wrong entry: %s.", "Alguien cambió la auditoría después de que se escribió. Primera entrada incorrecta: %s."),
+		"audit.wrong_mark":  lang.Text("A checkpoint of the audit log is not valid.", "Un punto de control de la auditoría no es válido."),
+		"audit.wrong_next":  lang.Text("Find out who can write to the database, and compare with a backup.", "Averigüe quién puede escribir en la base de datos y compare con un respaldo."),
+		"audit.wrong_date":  lang.Text("Enter a date.", "Escriba una fecha."),
 
-		"audit.empty":         {"Todavía no hay entradas", "There are no entries yet"},
-		"audit.empty_text":    {"Cada cambio que hace una persona o el servicio aparece aquí.", "Every change by a person or by the service appears here."},
-		"audit.no_match":      {"Ninguna entrada coincide", "No entry matches"},
-		"audit.no_match_text": {"Quite un filtro o amplíe las fechas.", "Remove a filter, or choose a longer time."},
+		"audit.fields.one":  lang.Text("1 field", "1 campo"),
+		"audit.fields.many": lang.Text("%s fields", "%s campos"),
+
+		"audit.empty":         lang.Text("There are no entries yet", "Todavía no hay entradas"),
+		"audit.empty_text":    lang.Text("Every change by a person or by the service appears here.", "Cada cambio que hace una persona o el servicio aparece aquí."),
+		"audit.no_match":      lang.Text("No entry matches", "Ninguna entrada coincide"),
+		"audit.no_match_text": lang.Text("Remove a filter, or choose a longer time.", "Quite un filtro o amplíe las fechas."),
 	}
 }

@@ -1,36 +1,30 @@
 package console
 
-func signInTexts() texts {
-	return texts{
-		"sign_in.title":    {"Iniciar sesión", "Sign in"},
-		"sign_in.lead":     {"Facturación electrónica de la República Dominicana", "Electronic fiscal invoicing for the Dominican Republic"},
-		"sign_in.email":    {"Correo electrónico", "Email"},
-		"sign_in.password": {"Contraseña", "Password"},
-		"sign_in.code":     {"Código del segundo factor", "Code of the second factor"},
-		"sign_in.code_hint": {
-			"Solo si lo activó: el código de 6 dígitos de su aplicación, o un código de recuperación.",
-			"Only if you have set it up: the 6 digits of your app, or a recovery code."},
-		"sign_in.submit": {"Entrar", "Sign in"},
-		"sign_in.help": {
-			"¿No tiene acceso o perdió su contraseña? Pida un enlace nuevo a quien opera el servicio.",
-			"No access, or lost your password? Ask the person who runs the service for a new link."},
-		"sign_in.denied": {
-			"El correo, la contraseña o el código no es correcto.",
-			"The email, the password or the code is not right."},
-		"sign_in.limited": {
-			"Demasiados intentos fallidos. Espere %d segundos e inténtelo de nuevo.",
-			"Too many attempts have failed. Wait %d seconds and try again."},
+import "github.com/fiscalhub/fiscalhub/internal/lang"
 
-		"welcome.title":  {"Elija su contraseña", "Choose your password"},
-		"welcome.lead":   {"Hola, %s. Con esta contraseña y su correo %s entrará a la consola.", "Hello, %s. With this password and your email %s you sign in to the console."},
-		"welcome.submit": {"Guardar y entrar", "Save and sign in"},
+func signInTexts() lang.Texts {
+	return lang.Texts{
+		"sign_in.title":     lang.Text("Sign in", "Iniciar sesión"),
+		"sign_in.lead":      lang.Text("Electronic fiscal invoicing for the Dominican Republic", "Facturación electrónica de la República Dominicana"),
+		"sign_in.email":     lang.Text("Email", "Correo electrónico"),
+		"sign_in.password":  lang.Text("Password", "Contraseña"),
+		"sign_in.code":      lang.Text("Code of the second factor", "Código del segundo factor"),
+		"sign_in.code_hint": lang.Text("Only if you have set it up: the 6 digits of your app, or a recovery code.", "Solo si lo activó: el código de 6 dígitos de su aplicación, o un código de recuperación."),
+		"sign_in.submit":    lang.Text("Sign in", "Entrar"),
+		"sign_in.help":      lang.Text("No access, or lost your password? Ask the person who runs the service for a new link.", "¿No tiene acceso o perdió su contraseña? Pida un enlace nuevo a quien opera el servicio."),
+		"sign_in.denied":    lang.Text("The email, the password or the code is not right.", "El correo, la contraseña o el código no es correcto."),
+		"sign_in.limited":   lang.Text("Too many attempts have failed. Wait %d seconds and try again.", "Demasiados intentos fallidos. Espere %d segundos e inténtelo de nuevo."),
 
-		"password.new":       {"Contraseña nueva", "New password"},
-		"password.again":     {"Repita la contraseña", "The password again"},
-		"password.hint":      {"Al menos %d caracteres. Una frase larga es fácil de recordar y difícil de adivinar.", "At least %d characters. A long sentence is easy to remember and hard to guess."},
-		"password.short":     {"La contraseña debe tener al menos %d caracteres.", "The password must have at least %d characters."},
-		"password.long":      {"La contraseña es demasiado larga.", "The password is too long."},
-		"password.common":    {"Esta contraseña es una de las más comunes: elija otra.", "This password is one of the most common ones: choose another one."},
-		"password.different": {"Las dos contraseñas no son iguales.", "The two passwords are not the same."},
+		"welcome.title":  lang.Text("Choose your password", "Elija su contraseña"),
+		"welcome.lead":   lang.Text("Hello, %s. With this password and your email %s you sign in to the console.", "Hola, %s. Con esta contraseña y su correo %s entrará a la consola."),
+		"welcome.submit": lang.Text("Save and sign in", "Guardar y entrar"),
+
+		"password.new":       lang.Text("New password", "Contraseña nueva"),
+		"password.again":     lang.Text("The password again", "Repita la contraseña"),
+		"password.hint":      lang.Text("At least %d characters. A long sentence is easy to remember and hard to guess.", "Al menos %d caracteres. Una frase larga es fácil de recordar y difícil de adivinar."),
+		"password.short":     lang.Text("The password must have at least %d characters.", "La contraseña debe tener al menos %d caracteres."),
+		"password.long":      lang.Text("The password is too long.", "La contraseña es demasiado larga."),
+		"password.common":    lang.Text("This password is one of the most common ones: choose another one.", "Esta contraseña es una de las más comunes: elija otra."),
+		"password.different": lang.Text("The two passwords are not the same.", "Las dos contraseñas no son iguales."),
 	}
 }

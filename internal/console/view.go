@@ -40,7 +40,7 @@ func (x *request) view(title string, data any) *view {
 	if v.SignedIn {
 		v.Navigation = x.console.navigation(x.viewer.Role(), x.URL.Path, x.language)
 	}
-	if key := "done." + x.URL.Query().Get("done"); v.SignedIn && x.console.texts[key] != (text{}) {
+	if key := "done." + x.URL.Query().Get("done"); v.SignedIn && x.has(key) {
 		v.Done = x.text(key)
 	}
 	return v
@@ -78,11 +78,11 @@ func (c *Console) parseTemplates() (map[lang.Language]*template.Template, error)
 
 // functions returns the functions of templates in a language.
 func (c *Console) functions(language lang.Language) template.FuncMap {
-	t := func(key string, args ...any) (string, error) { return c.texts.text(language, key, args...) }
+	t := func(key string, args ...any) (string, error) { return c.texts.Text(language, key, args...) }
 	f := format{language: language, text: t, now: c.now}
 	return template.FuncMap{
 		"t":        t,
-		"has":      func(key string) bool { return c.texts[key] != (text{}) },
+		"has":      func(key string) bool { return !c.texts[key].IsZero() },
 		"asset":    c.assets.address,
 		"icon":     icon,
 		"badge":    badge,

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -35,10 +36,10 @@ type Document struct {
 	Evidence []evidence.Item
 }
 
-// Hold returns why a document is held at an instant, and "" when it may be sent. A
+// Hold returns why a document is held at an instant; it is empty when it may be sent. A
 // document that may have arrived is not held: the service asks about it. Neither is one
 // that an operator sends all the same.
-func (g *Guard) Hold(ctx context.Context, d Document, at time.Time) (string, error) {
+func (g *Guard) Hold(ctx context.Context, d Document, at time.Time) (cause.Cause, error) {
 	today := fiscal.DateOf(at)
 	if !fiscal.DateOf(d.Issued.SignedAt).Before(today) {
 		return "", nil // on the day of its signature the range had not ended
@@ -54,14 +55,13 @@ func (g *Guard) Hold(ctx context.Context, d Document, at time.Time) (string, err
 	if err := g.report(ctx, d, numbers, at); err != nil {
 		return "", err
 	}
-	return "the number range ended on " + numbers.Expires.String() + ", and the authority would reject the number: " +
-		"`fiscalhub work reissue` gives the document a new one, `fiscalhub work resend` sends it all the same", nil
+	return cause.New(cause.RangeEnded, numbers.Expires), nil
 }
 
 // report logs that documents of a range are held, once for the range.
 func (g *Guard) report(ctx context.Context, d Document, numbers store.NumberRange, at time.Time) error {
 	g.mu.Lock()
-	known := g.reported[numbers.ID] || d.Job.Held()
+	known := g.reported[numbers.ID] || d.Job.Cause.Held()
 	g.mu.Unlock()
 	if known {
 		return nil

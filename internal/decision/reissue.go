@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -77,7 +78,7 @@ func reissue(ctx context.Context, tx *store.Tx, now time.Time, scope store.Scope
 	after.Messages = append(after.Messages[:len(after.Messages):len(after.Messages)], message)
 	rows := new(store.Batch).MoveJob(job, stage, now).UpdateInvoice(before, after).AddHistoryEntry(store.HistoryEntry{
 		Scope: scope, InvoiceID: before.ID, ID: store.NewID(), At: after.UpdatedAt, Kind: "reissued", Status: before.Status,
-		Detail: "number replaced: " + issued.ENCF + ": " + note,
+		Cause: cause.New(cause.NumberReplaced, issued.ENCF, note),
 	})
 	if err := tx.Do(ctx, rows); err != nil {
 		return after, err

@@ -164,12 +164,12 @@ func TestADocumentWhoseRangeHasEndedIsHeld(t *testing.T) {
 		for _, inv := range made {
 			w.Want(inv, "queued")
 			job := w.job(inv)
-			if job.Stage != "submit" || !job.Held() || job.Suspended || job.RunAt.Sub(w.Now()) < 30*time.Minute {
+			if job.Stage != "submit" || !job.Cause.Held() || job.Suspended || job.RunAt.Sub(w.Now()) < 30*time.Minute {
 				t.Errorf("the job: %+v", job)
 			}
 			for _, want := range []string{"2026-12-31", "fiscalhub work reissue", "fiscalhub work resend"} {
-				if !strings.Contains(job.LastError, want) {
-					t.Errorf("%q lacks %q", job.LastError, want)
+				if !strings.Contains(job.Cause.String(), want) {
+					t.Errorf("%q lacks %q", job.Cause.String(), want)
 				}
 			}
 		}
@@ -219,7 +219,7 @@ func TestAHeldDocumentTakesANewNumber(t *testing.T) {
 		if after.ENCF != "" || after.Status != fiscal.Queued || !cmp.Equal(after, w.Read(inv)) || after.ID != before.ID || after.Revision != before.Revision {
 			t.Errorf("after: %+v", after)
 		}
-		if job := w.job(inv); job.Stage != "issue" || job.LastError != "" {
+		if job := w.job(inv); job.Stage != "issue" || job.Cause != "" {
 			t.Errorf("the job: %+v", job)
 		}
 		if _, err := w.PDF(t.Context(), after); !errors.Is(err, pipeline.ErrNoArtifact) {
@@ -278,7 +278,7 @@ func (w yearEnv) replaced(inv store.Invoice, old string) {
 	}
 	entries, err := w.Store().History(ctx, w.Scope, inv.ID)
 	w.Must(err)
-	if e := entries[1]; e.Kind != "reissued" || e.Detail != "number replaced: E310000000001: the year is over" {
+	if e := entries[1]; e.Kind != "reissued" || e.Cause.String() != "number replaced: E310000000001: the year is over" {
 		w.T.Errorf("history: %+v", e)
 	}
 	if _, err := w.Store().IssuedUnder(ctx, w.Scope.Environment, livetest.IssuerRNC, "E310000000001"); !errors.Is(err, store.ErrNotFound) {
@@ -445,8 +445,8 @@ func TestAReplacedNumberPutsNoOtherInDoubt(t *testing.T) {
 		w.Guard(path)
 		w.Drive(2 * time.Hour)
 		for _, inv := range made[:2] {
-			if got := w.Read(inv); got.Status != fiscal.Queued || !w.job(inv).Held() {
-				t.Errorf("%s is %s: %q", got.ENCF, got.Status, w.job(inv).LastError)
+			if got := w.Read(inv); got.Status != fiscal.Queued || !w.job(inv).Cause.Held() {
+				t.Errorf("%s is %s: %q", got.ENCF, got.Status, w.job(inv).Cause.String())
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -50,13 +51,35 @@ func (e *callError) Error() string {
 	if e.service == endpointService { // the text of the sentinel names the authority
 		s = "dgii: the buyer's receiver did not acknowledge the document"
 	}
+	return strings.Join(append([]string{s}, e.details()...), ": ")
+}
+
+func (e *callError) details() (all []string) {
 	if e.text != "" {
-		s += ": " + e.text
+		all = append(all, e.text)
 	}
 	if e.cause != nil {
-		s += ": " + e.cause.Error()
+		all = append(all, e.cause.Error())
 	}
-	return s
+	return all
+}
+
+// Cause says why the call gave no answer.
+func (e *callError) Cause() cause.Cause {
+	details := strings.Join(e.details(), ": ")
+	switch {
+	case e.service == endpointService:
+		return cause.New(cause.CallReceiver, details)
+	case errors.Is(e.kind, fiscal.ErrNotReceived):
+		return cause.New(cause.CallNotReceived, e.service, details)
+	case errors.Is(e.kind, fiscal.ErrInconclusive):
+		return cause.New(cause.CallInconclusive, e.service, details)
+	case errors.Is(e.kind, fiscal.ErrAbsent):
+		return cause.New(cause.CallAbsent, e.service, details)
+	case errors.Is(e.kind, fiscal.ErrNotDelegated):
+		return cause.New(cause.CallNotDelegated, e.service, details)
+	}
+	return cause.New(cause.CallUnavailable, e.service, details)
 }
 
 func (e *callError) Unwrap() []error {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -86,7 +87,7 @@ type Item struct {
 	After int64 `json:"after_attempt,omitempty"`
 	// ENCF is the number with which an operator has decided to send the document.
 	ENCF string `json:"encf,omitempty"`
-	// Note is for people.
+	// Note is for people. In an item of the kind Note it is a cause; see Cause.
 	Note string `json:"note,omitempty"`
 	// Signer is the person that the certificate of a signed message names.
 	Signer string `json:"signer,omitempty"`
@@ -103,6 +104,14 @@ type Item struct {
 	// times each count, and the answer to a look-up is about what was sent before it, so
 	// for both it is part of what they say.
 	At time.Time `json:"-"`
+}
+
+// Cause returns the note as a cause. What people wrote is the argument of one.
+func (i Item) Cause() cause.Cause {
+	if i.Kind == Note || i.Note == "" {
+		return cause.Cause(i.Note)
+	}
+	return cause.New(cause.Text, i.Note)
 }
 
 // Encode returns the stored form of an item, and a digest that is the same for

@@ -3,6 +3,7 @@ package evidence
 import (
 	"slices"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -13,7 +14,7 @@ type Outcome struct {
 	// Verdict is the item that decided; nil while nothing has.
 	Verdict *Item
 	// Alarm says what an operator must look at; empty when there is nothing.
-	Alarm string
+	Alarm cause.Cause
 	// Freeze says that the number range must not be used before an operator has
 	// looked.
 	Freeze bool
@@ -70,14 +71,14 @@ func (t *Tally) outcome() Outcome {
 		return Outcome{Status: fiscal.Rejected, Verdict: &t.operator[0]}
 	case len(t.foreign) > 0 && !t.any(func(t *track) bool { return t.own && !t.closed && !t.lost }): // 3
 		return Outcome{Status: fiscal.Rejected, Verdict: first(t.duplicates, t.foreign), Freeze: true,
-			Alarm: "The authority holds another document under our number. The number range is fenced."}
+			Alarm: cause.New(cause.NumberForeign)}
 	case t.any(func(t *track) bool { return t.processing && !t.closed }): // 4
 		return Outcome{Status: fiscal.Processing}
 	case t.rejection() != nil && !t.undecided(): // 5
 		return Outcome{Status: fiscal.Rejected, Verdict: t.rejection()}
 	case len(t.duplicates) > 0 && !t.undecided() && t.lookedUp && (t.usedByOthers || !t.doubted): // 6
 		return Outcome{Status: fiscal.Rejected, Verdict: &t.duplicates[0],
-			Alarm: "The authority says that the number was used, and no attempt of ours can have used it."}
+			Alarm: cause.New(cause.NumberUsed)}
 	case len(t.duplicates) == 0 && t.any(func(t *track) bool { return !t.closed && !t.lost }): // 7
 		return Outcome{Status: fiscal.Submitted}
 	case t.doubted || len(t.tracks) > 0 || len(t.duplicates) > 0: // 8

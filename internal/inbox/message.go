@@ -180,7 +180,7 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return store.Invoice{}, false, err
 		}
-		repeated = err == nil && store.QueueOf(job.Stage) == store.QueueDeliver && job.Attempt > 0 && job.LastError != ""
+		repeated = err == nil && store.QueueOf(job.Stage) == store.QueueDeliver && job.Attempt > 0 && job.Cause != ""
 	}
 	item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: b.o.Now()}
 	if !r.Received && !repeated {

@@ -13,7 +13,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/inbox"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
@@ -55,7 +54,7 @@ func TestCommercialRejectionIsRecorded(t *testing.T) {
 		if second.Result != "accepted" || second.Signer != livetest.BuyerSigner || second.Contradicts != "rejected" {
 			t.Errorf("the second is %+v", second)
 		}
-		known, err := live.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
+		known, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
 		w.Must(err)
 		known = slices.DeleteFunc(known, func(e evidence.Item) bool { return e.Kind != evidence.Commercial })
 		if len(known) != 2 || known[0].Verdict != fiscal.VerdictRejected || known[0].Signer != livetest.BuyerSigner || !known[0].Confirmed {

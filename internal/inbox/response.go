@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -210,7 +211,7 @@ func (b *Inbox) keep(ctx context.Context, tx *store.Tx, d document, s statement)
 		Signer: s.signer, Accepted: s.accepted, Reason: s.reason, At: now, XML: s.xml,
 	}).AddHistoryEntry(store.HistoryEntry{
 		Scope: d.issued.Scope, InvoiceID: d.invoice.ID, ID: store.NewID(), At: d.invoice.NextUpdate(now),
-		Kind: "commercial_response_unconfirmed", Status: d.invoice.Status, Detail: s.message() + " (signer " + s.signer + ", not confirmed)",
+		Kind: "commercial_response_unconfirmed", Status: d.invoice.Status, Cause: cause.New(cause.ResponseUnconfirmed, s.message(), s.signer),
 	})
 	notice := pipeline.Notice{Kind: event.CommercialResponseUnconfirmed, Result: s.result(), Reason: s.reason, Signer: s.signer}
 	after, notified := pipeline.AddEvents(rows, d.invoice, d.invoice, []pipeline.Notice{notice}, now)
@@ -225,10 +226,10 @@ func (b *Inbox) record(ctx context.Context, tx *store.Tx, d document, s statemen
 	if err != nil {
 		return d.invoice, false, err
 	}
-	message, detail := s.message(), "confirmed"
+	message, kind := s.message(), cause.ResponseConfirmed
 	notice := pipeline.Notice{Kind: event.CommercialResponse, Result: s.result(), Reason: s.reason, Signer: s.signer}
 	if outcome == Contradicts {
-		message, detail = s.contradiction(), "confirmed; the first response stands"
+		message, kind = s.contradiction(), cause.ResponseContradicts
 		notice.Contradicts = statement{accepted: !s.accepted}.result()
 	}
 	after := d.invoice
@@ -236,7 +237,7 @@ func (b *Inbox) record(ctx context.Context, tx *store.Tx, d document, s statemen
 	after.UpdatedAt = d.invoice.NextUpdate(now)
 	rows := new(store.Batch).AddEvidence(row).UpdateInvoice(d.invoice, after).AddHistoryEntry(store.HistoryEntry{
 		Scope: d.issued.Scope, InvoiceID: d.invoice.ID, ID: store.NewID(), At: after.UpdatedAt,
-		Kind: "commercial_response", Status: after.Status, Detail: message + " (signer " + s.signer + ", " + detail + ")",
+		Kind: "commercial_response", Status: after.Status, Cause: cause.New(kind, message, s.signer),
 	})
 	after, notified := pipeline.AddEvents(rows, d.invoice, after, []pipeline.Notice{notice}, now)
 	return after, notified, tx.Do(ctx, rows)

@@ -16,7 +16,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/inbox"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
@@ -139,7 +138,7 @@ func TestAFloodOfResponsesIsBounded(t *testing.T) {
 		w.StartEngine()
 		inv := w.Create(fiscal.FiscalCredit, 1000)
 		w.Drive(time.Hour)
-		before, err := live.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
+		before, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
 		w.Must(err)
 		var refused int
 		for i := range 8 {
@@ -155,7 +154,7 @@ func TestAFloodOfResponsesIsBounded(t *testing.T) {
 		}
 		kept, err := w.Store().UnconfirmedResponses(t.Context(), w.Scope, inv.DocumentID)
 		w.Must(err)
-		known, err := live.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
+		known, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
 		w.Must(err)
 		if len(kept) != store.MaxUnconfirmedResponses || refused != 4 || len(known) != len(before)+1 {
 			t.Errorf("%d unconfirmed responses, %d refused, %d items of evidence", len(kept), refused, len(known)-len(before))

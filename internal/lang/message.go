@@ -17,7 +17,30 @@ type Message struct{ english, spanish string }
 //
 // Both texts must be literals with the same verbs: a test reads them in the source.
 func Messagef(english, spanish string, args ...any) Message {
-	return Message{format(English, english, args), format(Spanish, spanish, args)}
+	return Text(english, spanish).With(args...)
+}
+
+// Text returns a message of a table of texts. Its texts are formats with the same verbs, for
+// With.
+func Text(english, spanish string) Message { return Message{english, spanish} }
+
+// With returns the message whose texts are formats, with args for their verbs. Without args
+// it returns the message as it is.
+func (m Message) With(args ...any) Message {
+	return Message{format(English, m.english, args), format(Spanish, m.spanish, args)}
+}
+
+// Texts are messages by key.
+type Texts map[string]Message
+
+// Text returns the text of a key in a language, with args for its verbs. It fails when there
+// is none.
+func (t Texts) Text(l Language, key string, args ...any) (string, error) {
+	m, ok := t[key]
+	if !ok {
+		return "", fmt.Errorf("lang: there is no text %q", key)
+	}
+	return m.With(args...).In(l), nil
 }
 
 // Literal returns a message that is the same in both languages, such as the name of

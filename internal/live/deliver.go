@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -71,9 +72,9 @@ func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Acknowledg
 
 // deliverLater schedules the next attempt, or ends the attempts when the address
 // must not be called or the time is over.
-func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Result, error) {
+func (p *Plan) deliverLater(w pipeline.Work, failure error) (pipeline.Result, error) {
 	issued := *w.Issued
-	if errors.Is(cause, fiscal.ErrBlocked) {
+	if errors.Is(failure, fiscal.ErrBlocked) {
 		p.log.Warn("The authority's directory names an address that must not be called. The document is not delivered.",
 			"document_id", issued.DocumentID, "buyer_rnc", issued.BuyerRNC)
 		p.directory.forget(issued.BuyerRNC)
@@ -83,13 +84,13 @@ func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Result, erro
 		p.log.Warn("A buyer could not be reached for 15 days. The document is not delivered.", "document_id", issued.DocumentID)
 		return p.deliveryFailed("the buyer could not be reached", nil), nil
 	}
-	wait := pipeline.Wait{After: p.pause(deliverPauses, w.Job.Attempt), Reason: cause.Error()}
+	wait := pipeline.Wait{After: p.pause(deliverPauses, w.Job.Attempt), Reason: cause.Of(failure)}
 	var asked interface{ Wait() time.Duration }
 	var directory directoryError
 	switch { // an attempt counts when the receiver was called
-	case errors.As(cause, &asked):
+	case errors.As(failure, &asked):
 		wait.After, wait.Untried = max(asked.Wait(), p.pace.Of(time.Second, 100*time.Millisecond)), true
-	case errors.As(cause, &directory):
+	case errors.As(failure, &directory):
 		wait.After, wait.Untried = p.pause(deliverPauses, 1), true
 	default:
 		p.directory.forget(issued.BuyerRNC)

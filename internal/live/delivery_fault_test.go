@@ -9,7 +9,6 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -79,7 +78,7 @@ func (w *env) wantDelivered(what string, inv store.Invoice) {
 	if !found {
 		w.T.Errorf("%s: the buyer does not have our bytes", what)
 	}
-	known, err := live.ReadEvidence(w.T.Context(), w.Store(), w.Scope, inv.DocumentID)
+	known, err := livetest.ReadEvidence(w.T.Context(), w.Store(), w.Scope, inv.DocumentID)
 	w.Must(err)
 	receipts := 0
 	for _, i := range known {

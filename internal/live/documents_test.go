@@ -96,8 +96,8 @@ func TestLostAnswerOfARejectionEndsRejected(t *testing.T) {
 		}
 		history, err := w.Options.Store.History(t.Context(), w.Scope, inv.ID)
 		w.Must(err)
-		if last := history[len(history)-1]; last.Detail != "the authority's verdict: [176] no" {
-			t.Errorf("the history does not give the reason: %q", last.Detail)
+		if last := history[len(history)-1]; last.Cause.String() != "the authority's verdict: [176] no" {
+			t.Errorf("the history does not give the reason: %q", last.Cause.String())
 		}
 		w.Clean()
 	})

@@ -173,7 +173,7 @@ func TestALookUpConfirmsTheRejectionOfBothCopies(t *testing.T) {
 // foldsToStatus asserts that the stored evidence alone gives the status.
 func (d *doubt) foldsToStatus() {
 	d.T.Helper()
-	known, err := live.ReadEvidence(d.T.Context(), d.Store(), d.Scope, d.inv.DocumentID)
+	known, err := livetest.ReadEvidence(d.T.Context(), d.Store(), d.Scope, d.inv.DocumentID)
 	d.Must(err)
 	if got, want := evidence.Fold(known).Status, d.Read(d.inv).Status; got != want {
 		d.T.Errorf("the document is %s, and its evidence comes to %s: %+v", want, got, known)

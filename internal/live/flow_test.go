@@ -13,7 +13,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/inbox"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
@@ -175,7 +174,7 @@ func (e *flowEnv) wantEffectsOnce(w *flowService, inv store.Invoice, events, res
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.T.Errorf("events (-want +got):\n%s", diff)
 	}
-	known, err := live.ReadEvidence(w.T.Context(), e.store, w.Scope, inv.DocumentID)
+	known, err := livetest.ReadEvidence(w.T.Context(), e.store, w.Scope, inv.DocumentID)
 	w.Must(err)
 	for kind, n := range map[evidence.Kind]int{evidence.Receipt: 1, evidence.Commercial: responses} {
 		if has := len(slices.DeleteFunc(slices.Clone(known), func(i evidence.Item) bool { return i.Kind != kind })); has != n {

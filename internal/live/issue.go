@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -33,24 +34,24 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Result, err
 	var problems fiscal.Problems
 	inv, err := pipeline.ParseRequest(w.Invoice, w.Request)
 	if errors.As(err, &problems) {
-		return refused(w.Invoice, problems, "the rules of this release refuse the request; no number was taken"), nil
+		return refused(w.Invoice, problems, cause.Rules), nil
 	}
 	if err != nil {
 		return pipeline.Result{}, err
 	}
 	if missing := facts.Missing(inv.Type, p.now()); len(missing) > 0 {
-		return pipeline.Result{}, p.waitForTaxpayer(missing[0].Code + ": " + missing[0].Message.String())
+		return pipeline.Result{}, p.waitForTaxpayer(cause.New(cause.NotReady, missing[0].Code, missing[0].Message))
 	}
 	issuer := taxpayer.IssuerOf(facts.Taxpayer)
 	if err := issuer.Check(); err != nil {
 		// The taxpayer's data are no fault of the invoice: it waits.
-		return pipeline.Result{}, p.waitForTaxpayer("taxpayer: " + err.Error())
+		return pipeline.Result{}, p.waitForTaxpayer(cause.New(cause.TaxpayerData, err))
 	}
 	if err := ecf.Check(issuer, inv); err != nil {
 		if !errors.As(err, &problems) {
 			return pipeline.Result{}, err
 		}
-		return refused(w.Invoice, problems, "the document does not fit the authority's format; no number was taken"), nil
+		return refused(w.Invoice, problems, cause.Format), nil
 	}
 	id, err := p.identity(ctx, w.Job.Scope)
 	if err != nil {
@@ -61,7 +62,7 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Result, err
 		return pipeline.Result{}, err
 	}
 	if err := id.Check(signedAt); err != nil {
-		return pipeline.Result{}, p.waitForTaxpayer(err.Error())
+		return pipeline.Result{}, p.waitForTaxpayer(cause.Of(err))
 	}
 	request := &numberRequest{job: w.Job, invoice: inv, issuer: issuer, identity: id, signedAt: signedAt}
 	if err := p.queue(queueKey{w.Job.Scope, inv.Type}).issue(ctx, request); err != nil {
@@ -71,13 +72,13 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Result, err
 }
 
 // refused returns the result for an invoice that cannot be issued. It takes no number.
-func refused(inv store.Invoice, problems fiscal.Problems, cause string) pipeline.Result {
+func refused(inv store.Invoice, problems fiscal.Problems, why cause.Kind) pipeline.Result {
 	messages := make([]string, 0, len(problems)+len(inv.Messages))
 	for _, p := range problems {
 		messages = append(messages, p.Field+": "+p.Message.String())
 	}
 	return pipeline.Result{Move: &pipeline.Move{
-		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...), Cause: cause,
+		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...), Cause: cause.New(why),
 	}}
 }
 
@@ -108,7 +109,7 @@ func (p *Plan) signingTime(ctx context.Context) (time.Time, error) {
 // signUnconfirmed allows a signature with a clock that the authority has not confirmed
 // in this process, only during a contingency, and says so in the log. Otherwise the
 // document waits for the authority's first answer.
-func (p *Plan) signUnconfirmed(ctx context.Context, cause error) error {
+func (p *Plan) signUnconfirmed(ctx context.Context, failure error) error {
 	lasts, err := pipeline.InContingency(ctx, p.store, p.env)
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func (p *Plan) signUnconfirmed(ctx context.Context, cause error) error {
 		}
 		return nil
 	}
-	return p.waitForConfirmedClock(cause)
+	return p.waitForConfirmedClock(failure)
 }
 
 // queue returns the numberer of one taxpayer and type.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -148,7 +149,7 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 		return err
 	}
 	if problem != "" {
-		answerAll(*batch, p.waitForTaxpayer(problem))
+		answerAll(*batch, p.waitForTaxpayer(cause.New(cause.NoNumbers, problem)))
 		*batch = nil
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
@@ -111,7 +112,7 @@ func TestBatchUsesARangeThatLastsForItsLastSignature(t *testing.T) {
 	// The last moment of the range's last day, in the country, and the next.
 	midnight := time.Date(2028, 1, 1, 4, 0, 0, 0, time.UTC)
 	for i, err := range w.Plan.Numberer(c.scope, fiscal.FiscalCredit).Issue(t.Context(), c.order(t, midnight.Add(-time.Second)), c.order(t, midnight)) {
-		if err == nil || err.Error() != "sequence.expired" {
+		if err == nil || cause.Of(err) != cause.New(cause.NoNumbers, "sequence.expired") {
 			t.Errorf("order %d: %v, want sequence.expired", i, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
@@ -212,7 +213,7 @@ func (p *Plan) Ready(ctx context.Context, scope store.Scope, t fiscal.Type) (fis
 
 // Start queues an invoice.
 func (*Plan) Start(inv *fiscal.Invoice, _ pipeline.Scenario) pipeline.Start {
-	return pipeline.Start{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "registered", Plan: pipeline.LivePlan, Stage: stageIssue}
+	return pipeline.Start{Status: fiscal.Queued, Messages: inv.Warnings, Cause: cause.New(cause.Registered), Plan: pipeline.LivePlan, Stage: stageIssue}
 }
 
 // Notifies reports that every change becomes an event.
@@ -246,7 +247,7 @@ func (p *Plan) Do(ctx context.Context, w pipeline.Work) (pipeline.Result, error)
 func (p *Plan) identity(ctx context.Context, scope store.Scope) (*xmlsig.Identity, error) {
 	id, err := cached(p, p.ids, scope, func() (*xmlsig.Identity, error) { return p.identities.Identity(ctx, scope, p.now()) })
 	if err != nil && !errors.Is(err, store.ErrUnavailable) {
-		return nil, p.waitForTaxpayer(err.Error())
+		return nil, p.waitForTaxpayer(cause.Of(err))
 	}
 	return id, err
 }

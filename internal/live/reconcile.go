@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -81,7 +82,7 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Result,
 	}
 	stay := &pipeline.Move{Wait: &pipeline.Wait{After: pause}}
 	if resend {
-		stay = &pipeline.Move{Next: stageSubmit, Cause: "the authority does not have the document; the same bytes are sent again"}
+		stay = &pipeline.Move{Next: stageSubmit, Cause: cause.New(cause.Absent)}
 	}
 	return pipeline.Result{Findings: findings, Stay: stay}, nil
 }

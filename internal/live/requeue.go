@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -33,7 +34,7 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 	}
 	return r.change(ctx, "document.resend", scope, documentID, note, func(tx *store.Tx) (after store.Invoice, err error) {
 		now := r.now()
-		sent := evidence.Item{Kind: evidence.Note, ENCF: issued.ENCF, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}
+		sent := evidence.Item{Kind: evidence.Note, ENCF: issued.ENCF, Note: string(cause.New(cause.NoteResent, note)), By: audit.CallerOf(ctx).Actor, At: now}
 		t, err := pipeline.TakeOver(ctx, tx, issued, now, pipeline.Finding{Item: sent})
 		if err != nil {
 			return after, err
@@ -47,7 +48,7 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 			return after, err
 		}
 		move := r.Settle(t.Document)
-		move.Next, move.After, move.Cause = stageSubmit, 0, "an operator sends it again: "+note
+		move.Next, move.After, move.Cause = stageSubmit, 0, cause.New(cause.OperatorResends, note)
 		after, _, err = t.Commit(ctx, tx, move)
 		return after, err
 	})
@@ -99,7 +100,7 @@ func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, r
 		if err != nil {
 			return after, err
 		}
-		requeued := evidence.Item{Kind: evidence.Note, Note: "requeued: " + note, By: audit.CallerOf(ctx).Actor, At: now}
+		requeued := evidence.Item{Kind: evidence.Note, Note: string(cause.New(cause.NoteRequeued, note)), By: audit.CallerOf(ctx).Actor, At: now}
 		t, err := pipeline.TakeOver(ctx, tx, issued, now, pipeline.Finding{Item: requeued})
 		if err != nil {
 			return after, err
@@ -125,7 +126,7 @@ func (r *Resolver) requeueUnnumbered(ctx context.Context, tx *store.Tx, job stor
 		return inv, errFinal(inv.Status)
 	}
 	rows := new(store.Batch).MoveJob(job, stageIssue, job.RunAt).AddHistoryEntry(store.HistoryEntry{
-		Scope: job.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: job.RunAt, Kind: "requeued", Status: inv.Status, Detail: note,
+		Scope: job.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: job.RunAt, Kind: "requeued", Status: inv.Status, Cause: cause.New(cause.Text, note),
 	})
 	return inv, tx.Do(ctx, rows)
 }

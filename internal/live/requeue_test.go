@@ -38,10 +38,10 @@ func TestResendNeedsALookUpThatShowsNothing(t *testing.T) {
 		w.Drive(time.Hour)
 		w.Want(inv, "queued outcome_unknown submitted accepted")
 		wantPosts(2)(t, w, inv)
-		known, err := live.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
+		known, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
 		w.Must(err)
 		if !slices.ContainsFunc(known, func(i evidence.Item) bool {
-			return i.Kind == evidence.Note && i.Note == "sent again: the portal shows nothing"
+			return i.Kind == evidence.Note && i.Cause().String() == "sent again: the portal shows nothing"
 		}) {
 			t.Errorf("the reason is not recorded: %+v", known)
 		}

@@ -124,12 +124,3 @@ func MayDecide(status fiscal.Status, verdict fiscal.Verdict) error {
 func errFinal(status fiscal.Status) error {
 	return lang.Errorf("%s: the document is %s, which is final", "%s: el documento está %s, que es un estado final", ErrUndecidable, status)
 }
-
-// ReadEvidence returns everything that is known of a document, oldest first.
-func ReadEvidence(ctx context.Context, s *store.Store, scope store.Scope, documentID string) ([]evidence.Item, error) {
-	stored, err := s.EvidenceOf(ctx, scope, documentID)
-	if err != nil {
-		return nil, err
-	}
-	return pipeline.DecodeEvidence(stored)
-}

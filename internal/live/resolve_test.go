@@ -115,10 +115,10 @@ func wantDecision(t *testing.T, w *env, before, after store.Invoice) {
 	}
 	events, err := w.Store().History(t.Context(), w.Scope, after.ID)
 	w.Must(err)
-	if got := events[len(events)-1].Detail; got != "decided by an operator: oficina virtual,  14 de noviembre" {
+	if got := events[len(events)-1].Cause.String(); got != "decided by an operator: oficina virtual,  14 de noviembre" {
 		t.Errorf("the history says %q", got)
 	}
-	known, err := live.ReadEvidence(t.Context(), w.Store(), w.Scope, after.DocumentID)
+	known, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, after.DocumentID)
 	w.Must(err)
 	if o := evidence.Fold(known); o.Status != after.Status || o.Verdict == nil || o.Verdict.Kind != evidence.Operator {
 		t.Errorf("the document is %s and the evidence comes to %+v", after.Status, o)
@@ -159,7 +159,7 @@ func TestResolveWhileAWorkerHoldsTheJob(t *testing.T) {
 		w.Must(err)
 		w.RunJob(t.Context(), jobs[0])
 		w.Want(inv, "queued outcome_unknown rejected accepted")
-		known, err := live.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
+		known, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
 		w.Must(err)
 		if !slices.ContainsFunc(known, func(e evidence.Item) bool { return e.Kind == evidence.Verdict && e.Verdict == fiscal.VerdictAccepted }) {
 			t.Errorf("the worker's answer is lost: %+v", known)
@@ -191,7 +191,7 @@ func TestResolveCannotContradictTheAuthority(t *testing.T) {
 		if _, err := w.resolve(inv, fiscal.VerdictRejected, "no"); !errors.Is(err, live.ErrUndecidable) || !strings.Contains(err.Error(), "has accepted the document") {
 			t.Errorf("rejected: %v", err)
 		}
-		known, err := live.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
+		known, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
 		if err != nil || slices.ContainsFunc(known, func(e evidence.Item) bool { return e.Kind == evidence.Operator }) {
 			t.Errorf("%+v, %v", known, err)
 		}

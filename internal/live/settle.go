@@ -3,10 +3,9 @@ package live
 import (
 	"log/slog"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -30,7 +29,7 @@ func (s *settler) Settle(d pipeline.Document) pipeline.Move {
 	issued, before, known := d.Issued, d.Invoice, d.Evidence()
 	outcome := evidence.Fold(known)
 	if outcome.Alarm != "" {
-		s.log.Error(outcome.Alarm, "document_id", issued.DocumentID, "encf", issued.ENCF)
+		s.log.Error(outcome.Alarm.String(), "document_id", issued.DocumentID, "encf", issued.ENCF)
 	}
 	status := outcome.Status
 	if status != before.Status && !before.Status.MayBecome(status) {
@@ -42,7 +41,7 @@ func (s *settler) Settle(d pipeline.Document) pipeline.Move {
 			"document_id", issued.DocumentID, "encf", issued.ENCF)
 	}
 	m := pipeline.Move{
-		Status: status, TrackID: outcome.TrackID, Messages: statusMessages(status, outcome.Verdict, before.Messages), Cause: cause(outcome),
+		Status: status, TrackID: outcome.TrackID, Messages: statusMessages(status, outcome.Verdict, known, before.Messages), Cause: why(outcome),
 		Fence: outcome.Freeze, Number: numberState(status, outcome), Notices: notices(d),
 	}
 	if issued.Summarized {
@@ -111,7 +110,7 @@ func deliverable(issued store.Issued) bool {
 
 // statusMessages returns what the integrator reads: for a conditional acceptance
 // first that it is one, then the authority's words, then our own notes.
-func statusMessages(status fiscal.Status, verdict *evidence.Item, before []string) []string {
+func statusMessages(status fiscal.Status, verdict *evidence.Item, known []evidence.Item, before []string) []string {
 	if status == fiscal.Delivered {
 		return before // those of the acceptance
 	}
@@ -124,48 +123,36 @@ func statusMessages(status fiscal.Status, verdict *evidence.Item, before []strin
 			messages = append(messages, m.String())
 		}
 	}
-	for _, m := range before {
-		if !strings.HasPrefix(m, "[") { // earlier words of the authority
-			messages = append(messages, m)
+	said := map[string]bool{fiscal.ConditionalMessage: true}
+	for _, item := range known {
+		for _, m := range item.Messages {
+			said[m.String()] = true
 		}
 	}
-	return messages
+	return append(messages, slices.DeleteFunc(slices.Clone(before), func(m string) bool { return said[m] })...)
 }
 
-// cause explains an outcome in the history.
-func cause(o evidence.Outcome) string {
+// why explains an outcome in the history.
+func why(o evidence.Outcome) cause.Cause {
+	var words []string
+	if o.Verdict != nil {
+		for _, m := range o.Verdict.Messages {
+			words = append(words, m.String())
+		}
+	}
 	switch {
 	case o.Alarm != "":
-		return o.Alarm + reasons(o.Verdict, " ")
+		return cause.New(o.Alarm.Kind(), cause.Words(words))
 	case o.Verdict != nil && o.Verdict.Kind == evidence.Operator:
-		return "decided by an operator: " + o.Verdict.Note
+		return cause.New(cause.OperatorDecided, o.Verdict.Note)
 	case o.Verdict != nil:
-		return "the authority's verdict" + reasons(o.Verdict, ": ")
+		return cause.New(cause.Verdict, cause.Words(words))
 	case o.Status == fiscal.Submitted:
-		return "the authority gave a track id"
+		return cause.New(cause.Track)
 	case o.Status == fiscal.Processing:
-		return "the authority is processing the document"
+		return cause.New(cause.Processing)
 	case o.Status == fiscal.OutcomeUnknown:
-		return "the document may have reached the authority; the service asks"
+		return cause.New(cause.OutcomeUnknown)
 	}
 	return ""
-}
-
-// maxReasons is how many of the authority's messages the history repeats.
-const maxReasons = 3
-
-// reasons returns the first of the authority's messages in a verdict, in one line, for
-// the history.
-func reasons(verdict *evidence.Item, before string) string {
-	if verdict == nil || len(verdict.Messages) == 0 {
-		return ""
-	}
-	var words []string
-	for _, m := range verdict.Messages[:min(len(verdict.Messages), maxReasons)] {
-		words = append(words, m.String())
-	}
-	if more := len(verdict.Messages) - len(words); more > 0 {
-		words = append(words, "and "+strconv.Itoa(more)+" more")
-	}
-	return before + strings.Join(words, "; ")
 }

@@ -5,9 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -58,8 +58,8 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 	}
 	for _, a := range attempts {
 		if a.ClosedAt.IsZero() {
-			if a.Detail == "" { // the worker that opened it is gone, and with it the answer
-				a.Detail = "the worker ended before the answer"
+			if a.Cause == "" { // the worker that opened it is gone, and with it the answer
+				a.Cause = cause.New(cause.WorkerEnded)
 			}
 			if w.Invoice.ENCF == "" { // the database has lost that the number was shown, or it was not
 				if err := p.show(ctx, w, issued); err != nil {
@@ -71,7 +71,7 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 	}
 	if reason := alteredBytes(issued, attempts); reason != "" {
 		if p.limit.Allow("altered "+issued.DocumentID, p.now()) {
-			p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason)
+			p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason.String())
 		}
 		return pipeline.Result{}, p.holdAltered(reason)
 	}
@@ -136,10 +136,10 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 		found.Attempt = attempt.Number // it has its answer, also for a worker that took it for one without
 		return pipeline.Result{Findings: []pipeline.Finding{found}, Attempt: closed(attempt, store.Conclusive, now)}, nil
 	case errors.Is(err, fiscal.ErrNotReceived), errors.Is(err, fiscal.ErrNotDelegated):
-		attempt.Detail = err.Error()
+		attempt.Cause = cause.Of(err)
 		return p.notReceived(w, closed(attempt, store.NotReceived, now), err), nil
 	}
-	attempt.Detail = err.Error()
+	attempt.Cause = cause.Of(err)
 	return inconclusive(attempt, now), nil
 }
 
@@ -176,13 +176,13 @@ func (p *Plan) issued(ctx context.Context, w pipeline.Work) (store.Issued, error
 // alteredBytes says how the bytes to be sent differ from those that were signed or
 // sent before: a number never stands for two contents. It returns "" when they do
 // not.
-func alteredBytes(issued store.Issued, attempts []store.Attempt) string {
+func alteredBytes(issued store.Issued, attempts []store.Attempt) cause.Cause {
 	if sent := sha256.Sum256(issued.Sent()); !bytes.Equal(sent[:], issued.SentDigest) {
-		return "the stored bytes are not those that were signed"
+		return cause.New(cause.Altered)
 	}
 	for _, a := range attempts {
 		if !a.Replaced && !bytes.Equal(a.Digest, issued.SentDigest) {
-			return "other bytes were sent before"
+			return cause.New(cause.SentOtherBytes)
 		}
 	}
 	return ""
@@ -190,7 +190,6 @@ func alteredBytes(issued store.Issued, attempts []store.Attempt) string {
 
 func closed(a store.Attempt, class store.Class, at time.Time) *store.Attempt {
 	a.Class, a.ClosedAt = class, at
-	a.Detail = strings.ReplaceAll(strings.ToValidUTF8(a.Detail, "�"), "\x00", "")
 	return &a
 }
 
@@ -207,17 +206,17 @@ func conclusion(a fiscal.Answer, at time.Time) pipeline.Finding {
 
 // notReceived keeps the document where it is, to be sent again: nothing of it can
 // have arrived. It is suspended when the authority is out of reach.
-func (p *Plan) notReceived(w pipeline.Work, attempt *store.Attempt, cause error) pipeline.Result {
-	wait := p.waitForAuthority(p.sendPause(w.Job.Attempt, cause), 0, attempt.Detail)
+func (p *Plan) notReceived(w pipeline.Work, attempt *store.Attempt, failure error) pipeline.Result {
+	wait := p.waitForAuthority(p.sendPause(w.Job.Attempt, failure), 0, attempt.Cause)
 	return pipeline.Result{Attempt: attempt, Move: &pipeline.Move{Wait: &wait}}
 }
 
 // sendPause returns the wait before a document is sent again that did not arrive. A
 // wait that the authority asks for is not scaled.
-func (p *Plan) sendPause(attempt int64, cause error) time.Duration {
+func (p *Plan) sendPause(attempt int64, failure error) time.Duration {
 	pause := p.pace.Of(min(sendBase<<min(attempt, 12), sendMax), time.Second)
 	var asked interface{ Wait() time.Duration }
-	if errors.As(cause, &asked) {
+	if errors.As(failure, &asked) {
 		pause = max(pause, asked.Wait())
 	}
 	return pause

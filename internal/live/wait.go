@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -23,7 +24,7 @@ const (
 func wait(w pipeline.Wait) error { return &pipeline.WaitError{Wait: w} }
 
 // waitForTaxpayer waits until the taxpayer's data have changed. Nothing was tried.
-func (p *Plan) waitForTaxpayer(reason string) error {
+func (p *Plan) waitForTaxpayer(reason cause.Cause) error {
 	return wait(pipeline.Wait{After: p.pace.Of(readinessPause, time.Second), Reason: reason, Untried: true})
 }
 
@@ -31,7 +32,7 @@ func (p *Plan) waitForTaxpayer(reason string) error {
 func (p *Plan) waitForAuthorityClock(ahead time.Duration) error {
 	return wait(pipeline.Wait{
 		After:  p.pace.Of(readinessPause, time.Second),
-		Reason: "the authority's clock is " + ahead.String() + " ahead of ours: set the clock of this machine", Untried: true,
+		Reason: cause.New(cause.ClockAuthority, ahead), Untried: true,
 	})
 }
 
@@ -39,43 +40,43 @@ func (p *Plan) waitForAuthorityClock(ahead time.Duration) error {
 func (p *Plan) waitForNodeClock(ahead time.Duration) error {
 	return wait(pipeline.Wait{
 		After:  p.pace.Of(clockPause, 100*time.Millisecond),
-		Reason: "the clock of this node is " + ahead.String() + " ahead of the database's: set the clock of this machine", Untried: true,
+		Reason: cause.New(cause.ClockNode, ahead), Untried: true,
 	})
 }
 
 // waitForConfirmedClock waits until the authority confirms our clock for the first time.
-func (p *Plan) waitForConfirmedClock(cause error) error {
+func (p *Plan) waitForConfirmedClock(failure error) error {
 	pause := p.pace.Of(clockPause, 100*time.Millisecond)
 	var asked interface{ Wait() time.Duration }
-	if errors.As(cause, &asked) {
+	if errors.As(failure, &asked) {
 		pause = asked.Wait()
 	}
-	return wait(pipeline.Wait{After: pause, Reason: "the authority has not confirmed the clock of this machine yet: " + cause.Error()})
+	return wait(pipeline.Wait{After: pause, Reason: cause.New(cause.ClockUnconfirmed, cause.Of(failure))})
 }
 
 // waitForSetClock waits until the authority confirms our clock again.
 func (p *Plan) waitForSetClock() error {
-	return wait(pipeline.Wait{After: p.pace.Of(sendBase, 0), Reason: "the clock of this machine was set, and the authority has not confirmed it yet"})
+	return wait(pipeline.Wait{After: p.pace.Of(sendBase, 0), Reason: cause.New(cause.ClockSet)})
 }
 
 // waitForSigningTime waits until the authority's clock has reached the signature.
 func waitForSigningTime(after time.Duration) error {
 	return wait(pipeline.Wait{
-		For: pipeline.WaitAside, After: after, Reason: "by the authority's clock the document is signed in the future: it is sent in " + after.String(),
+		For: pipeline.WaitAside, After: after, Reason: cause.New(cause.SignedInFuture, after),
 	})
 }
 
 // retryNumbering tries at once to find the next number range.
-func retryNumbering() error { return wait(pipeline.Wait{Reason: "the number range is exhausted"}) }
+func retryNumbering() error { return wait(pipeline.Wait{Reason: cause.New(cause.RangeExhausted)}) }
 
 // waitForTurn waits until documents with lower numbers were sent. Nothing was tried.
 func waitForTurn(what pipeline.WaitFor, after time.Duration) error {
-	return wait(pipeline.Wait{For: what, After: after, Reason: "documents with lower numbers are sent first", Untried: true})
+	return wait(pipeline.Wait{For: what, After: after, Reason: cause.New(cause.LowerNumbersFirst), Untried: true})
 }
 
 // waitForAuthority waits for pause while this node reaches the authority. Otherwise it
 // waits until the authority answers, and for rest at least.
-func (p *Plan) waitForAuthority(pause, rest time.Duration, reason string) pipeline.Wait {
+func (p *Plan) waitForAuthority(pause, rest time.Duration, reason cause.Cause) pipeline.Wait {
 	if since := p.outSince(); !since.IsZero() {
 		return pipeline.Wait{For: pipeline.WaitAuthority, Since: since, After: rest, Reason: reason}
 	}
@@ -83,25 +84,25 @@ func (p *Plan) waitForAuthority(pause, rest time.Duration, reason string) pipeli
 }
 
 // tryLater returns the error of a stage that the authority did not answer.
-func (p *Plan) tryLater(pause time.Duration, cause error) error {
-	return wait(p.waitForAuthority(pause, 0, cause.Error()))
+func (p *Plan) tryLater(pause time.Duration, failure error) error {
+	return wait(p.waitForAuthority(pause, 0, cause.Of(failure)))
 }
 
 // askLater is tryLater for a look-up. It may have arrived, and the authority may answer
 // another call a moment later: the job waits for the shortest time between two look-ups.
-func (p *Plan) askLater(pause time.Duration, cause error) error {
-	return wait(p.waitForAuthority(min(pause, p.pace.Of(failedPause, lookUpPause)), lookUpPause, cause.Error()))
+func (p *Plan) askLater(pause time.Duration, failure error) error {
+	return wait(p.waitForAuthority(min(pause, p.pace.Of(failedPause, lookUpPause)), lookUpPause, cause.Of(failure)))
 }
 
 // waitWithoutLookUp waits for an operator or another answer: the authority cannot be asked
 // about a number.
 func waitWithoutLookUp(pause time.Duration) error {
-	return wait(pipeline.Wait{After: pause, Reason: "no look-up by number exists in this environment"})
+	return wait(pipeline.Wait{After: pause, Reason: cause.New(cause.NoLookUp)})
 }
 
 // holdAltered holds a document whose signed bytes were altered.
-func (p *Plan) holdAltered(reason string) error {
-	return wait(pipeline.Wait{For: pipeline.WaitPerson, After: p.pace.Of(sendMax, time.Second), Reason: reason})
+func (p *Plan) holdAltered(reason cause.Cause) error {
+	return wait(pipeline.Wait{For: pipeline.WaitAside, After: p.pace.Of(sendMax, time.Second), Reason: reason})
 }
 
 // holdEnded returns a *pipeline.WaitError for a document whose number range has ended, by
@@ -112,5 +113,5 @@ func (p *Plan) holdEnded(ctx context.Context, w pipeline.Work, issued store.Issu
 	if err != nil || reason == "" {
 		return err
 	}
-	return wait(pipeline.Wait{For: pipeline.WaitPerson, After: p.pace.Of(heldPause, time.Second), Reason: reason, Untried: true})
+	return wait(pipeline.Wait{For: pipeline.WaitAside, After: p.pace.Of(heldPause, time.Second), Reason: reason, Untried: true})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -49,7 +50,7 @@ type Signals struct {
 type Start struct {
 	Status   fiscal.Status
 	Messages []lang.Message
-	Cause    string // for the history
+	Cause    cause.Cause // for the history
 	Plan     string
 	Stage    string        // empty: there is nothing left to do
 	After    time.Duration // when the first stage is due

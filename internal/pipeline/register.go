@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -94,16 +95,16 @@ func (p *Pipeline) recall(ctx context.Context, in Intent) (Registered, error) {
 
 func (p *Pipeline) replay(in Intent, known store.StoredReply) (Registered, error) {
 	if !bytes.Equal(known.Fingerprint, in.Fingerprint) {
-		p.addHistoryNote(in, known.ObjectID, "idempotency_mismatch", "The key was used again with another request, which was refused.")
+		p.addHistoryNote(in, known.ObjectID, "idempotency_mismatch", cause.KeyMismatch)
 		return Registered{}, ErrMismatch
 	}
-	p.addHistoryNote(in, known.ObjectID, "replayed", "The same request came again and got the stored answer.")
+	p.addHistoryNote(in, known.ObjectID, "replayed", cause.Replayed)
 	return Registered{StoredReply: known, Replayed: true}, nil
 }
 
 // addHistoryNote records a repeated request in the history of an invoice. No
 // answer depends on it.
-func (p *Pipeline) addHistoryNote(in Intent, invoiceID, kind, detail string) {
+func (p *Pipeline) addHistoryNote(in Intent, invoiceID, kind string, why cause.Kind) {
 	at := p.o.Now()
 	p.journal.Add(func(ctx context.Context, tx *store.Tx) error {
 		inv, err := tx.Invoice(ctx, in.Scope, invoiceID)
@@ -112,7 +113,7 @@ func (p *Pipeline) addHistoryNote(in Intent, invoiceID, kind, detail string) {
 		}
 		return tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{
 			Scope: in.Scope, InvoiceID: invoiceID, ID: store.NewID(), At: at,
-			Kind: kind, Status: inv.Status, RequestID: in.RequestID, Detail: detail,
+			Kind: kind, Status: inv.Status, RequestID: in.RequestID, Cause: cause.New(why),
 		}))
 	})
 }
@@ -218,7 +219,7 @@ func (p *Pipeline) conflict(ctx context.Context, c Command) error {
 	if err != nil {
 		return store.Vanished("invoice with an external id", err)
 	}
-	p.addHistoryNote(c.Intent, other.ID, "external_id_conflict", "Another request came with the same external id and was refused.")
+	p.addHistoryNote(c.Intent, other.ID, "external_id_conflict", cause.ExternalIDConflict)
 	return &ConflictError{other.ID}
 }
 
@@ -241,7 +242,7 @@ func newRegistration(c Command, start Start, now time.Time) (store.Registration,
 		},
 		Entry: store.HistoryEntry{
 			Scope: c.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: now,
-			Kind: "created", Status: inv.Status, RequestID: c.RequestID, Detail: start.Cause,
+			Kind: "created", Status: inv.Status, RequestID: c.RequestID, Cause: start.Cause,
 		},
 	}
 	if c.Audited {

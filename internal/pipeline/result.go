@@ -3,9 +3,9 @@ package pipeline
 import (
 	"cmp"
 	"errors"
-	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -50,7 +50,7 @@ type Move struct {
 	Status   fiscal.Status // the same as before, or empty: no change
 	Messages []string
 	TrackID  string // empty: as before
-	Cause    string
+	Cause    cause.Cause
 	Next     string            // the next stage; empty: the job is done
 	After    time.Duration     // when the next stage is due
 	Wait     *Wait             // if set, the job waits at its stage and counts its attempts, whatever Next is
@@ -73,17 +73,14 @@ const (
 	// The document waits where they do, whatever After is.
 	WaitTurn
 	// WaitAside is for something of its own: documents with higher numbers do not wait for
-	// this one.
+	// this one. A document that is held does: it is tried again all the same, seldom.
 	WaitAside
-	// WaitPerson is for the decision of a person. It is tried again all the same, seldom,
-	// and documents with higher numbers do not wait.
-	WaitPerson
 )
 
 // Wait is why a document waits at its stage, and until when.
 type Wait struct {
 	For    WaitFor
-	Reason string        // empty: the cause of the move
+	Reason cause.Cause   // empty: the cause of the move
 	After  time.Duration // the least time before the next attempt
 	Since  time.Time     // with WaitAuthority: since when it has been out of reach
 	// Untried says that the attempt does not count, because nothing was tried.
@@ -93,21 +90,22 @@ type Wait struct {
 // WaitError says that a stage cannot be done now although nothing failed.
 type WaitError struct{ Wait Wait }
 
-func (e *WaitError) Error() string { return e.Wait.Reason }
+func (e *WaitError) Error() string { return e.Wait.Reason.String() }
+
+// Cause returns why the stage waits.
+func (e *WaitError) Cause() cause.Cause { return e.Wait.Reason }
 
 // waitAfter returns how long a job waits after an error, and whether something failed: a
 // stage may ask for a wait, another node may have taken the numbers, or the pauses grow.
 func (p *Pipeline) waitAfter(job store.Job, err error) (_ Wait, failed bool) {
 	if asked, ok := errors.AsType[*WaitError](err); ok {
-		wait := asked.Wait
-		wait.Reason = err.Error()
-		return wait, false
+		return asked.Wait, false
 	}
 	if errors.Is(err, store.ErrNumbersTaken) {
-		return Wait{Reason: err.Error()}, false
+		return Wait{Reason: cause.Of(err)}, false
 	}
 	pause := p.o.Pace.Of(min(retryBase<<min(job.Attempt, 16), retryMax), retryLeast)
-	return Wait{For: WaitAside, Reason: err.Error(), After: pause}, true
+	return Wait{For: WaitAside, Reason: cause.Of(err), After: pause}, true
 }
 
 // addWait adds the rows of a job that waits at its stage.
@@ -115,19 +113,16 @@ func addWait(rows *store.Batch, job store.Job, w Wait, now time.Time) {
 	if w.Untried {
 		job.Attempt--
 	}
-	reason := strings.ReplaceAll(strings.ToValidUTF8(w.Reason, "�"), "\x00", "") // as text can be stored
 	due := now.Add(boundedPause(w.After, job.Stage))
 	switch w.For {
 	case WaitAuthority:
-		rows.SuspendJob(job, w.Since, due, reason)
+		rows.SuspendJob(job, w.Since, due, w.Reason)
 	case WaitTurn:
-		rows.QueueJob(job, reason)
+		rows.QueueJob(job, w.Reason)
 	case WaitAside:
-		rows.SetAsideJob(job, due, reason)
-	case WaitPerson:
-		rows.SetAsideJob(job, due, store.HeldJob+reason)
+		rows.SetAsideJob(job, due, w.Reason)
 	case WaitTime:
-		rows.RetryJob(job, due, reason)
+		rows.RetryJob(job, due, w.Reason)
 	}
 }
 

@@ -205,7 +205,7 @@ func (p *Pipeline) runStages(ctx context.Context, w Work) {
 		case failure == nil && next == "":
 			return
 		case failure == nil:
-			w.Job.Stage, w.Job.Attempt, w.Job.LastError = next, 1, ""
+			w.Job.Stage, w.Job.Attempt, w.Job.Cause = next, 1, ""
 			continue
 		case !errors.Is(failure, store.ErrLeaseLost):
 			p.giveBack(ctx, w.Job, failure)

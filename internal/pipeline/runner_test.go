@@ -195,7 +195,7 @@ func TestLostLeaseChangesNothing(t *testing.T) {
 		// Nor has the late one put the job back: its next stage comes as planned.
 		b.wantNothingDue("at once")
 		b.clock.Advance(scenarioPause)
-		if next := other.claimOne(); next.Stage != "processing" || next.Attempt != 1 || next.LastError != "" {
+		if next := other.claimOne(); next.Stage != "processing" || next.Attempt != 1 || next.Cause != "" {
 			t.Errorf("the next stage is %+v", next)
 		}
 	})
@@ -215,7 +215,7 @@ func TestLostLeaseDoesNotGiveTheJobBack(t *testing.T) {
 		b.RunJob(t.Context(), late)
 		other.RunJob(t.Context(), mine)
 		b.clock.Advance(scenarioPause)
-		if next := other.claimOne(); next.Stage != "processing" || next.LastError != "" {
+		if next := other.claimOne(); next.Stage != "processing" || next.Cause != "" {
 			t.Errorf("the next stage is %+v", next)
 		}
 	})
@@ -237,8 +237,8 @@ func TestRetriesWaitLongerEachTime(t *testing.T) {
 			if job.Attempt != attempt {
 				t.Fatalf("attempt %d, want %d", job.Attempt, attempt)
 			}
-			if attempt > 1 && job.LastError != fmt.Sprintf("attempt %d fails", attempt-1) {
-				t.Errorf("attempt %d finds the error %q", attempt, job.LastError)
+			if attempt > 1 && job.Cause.String() != fmt.Sprintf("attempt %d fails", attempt-1) {
+				t.Errorf("attempt %d finds the error %q", attempt, job.Cause.String())
 			}
 			b.RunJob(t.Context(), job)
 			wait := min(time.Second<<attempt, 5*time.Minute)
@@ -252,7 +252,7 @@ func TestRetriesWaitLongerEachTime(t *testing.T) {
 		broken = false
 		b.RunJob(t.Context(), b.claimOne())
 		b.clock.Advance(scenarioPause)
-		if next := b.claimOne(); next.Attempt != 1 || next.LastError != "" || next.Stage != "processing" {
+		if next := b.claimOne(); next.Attempt != 1 || next.Cause != "" || next.Stage != "processing" {
 			t.Errorf("success does not reset the count of attempts: %+v", next)
 		}
 	})
@@ -270,7 +270,7 @@ func TestUnknownStageIsRetried(t *testing.T) {
 			b.RunJob(t.Context(), b.claimOne())
 			b.clock.Advance(2 * time.Second)
 			again := b.claimOne()
-			if again.Attempt != 2 || !strings.Contains(again.LastError, fmt.Sprintf("%q", tt.stage)) || b.status(inv) != fiscal.Queued {
+			if again.Attempt != 2 || !strings.Contains(again.Cause.String(), fmt.Sprintf("%q", tt.stage)) || b.status(inv) != fiscal.Queued {
 				t.Errorf("%s at %q: %+v, %s", tt.plan, tt.stage, again, b.status(inv))
 			}
 			// It is never given up: out of the way of the next case.
@@ -287,8 +287,8 @@ func TestForbiddenStatusChangeIsRetried(t *testing.T) {
 		inv := b.add("A", "x", "y")
 		b.RunJob(t.Context(), b.claimOne())
 		b.clock.Advance(2 * time.Second)
-		if job := b.claimOne(); !strings.Contains(job.LastError, "cannot become") {
-			t.Errorf("the job says %q", job.LastError)
+		if job := b.claimOne(); !strings.Contains(job.Cause.String(), "cannot become") {
+			t.Errorf("the job says %q", job.Cause.String())
 		}
 		if got := b.walked(inv); len(got) != 0 || b.status(inv) != fiscal.Queued {
 			t.Errorf("walked %q to %s", got, b.status(inv))

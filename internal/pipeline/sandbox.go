@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -44,13 +45,13 @@ func (s Sandbox) Start(inv *fiscal.Invoice, scenario Scenario) Start {
 		return Start{
 			Status:   fiscal.Accepted,
 			Messages: append(slices.Clone(inv.Warnings), syntheticNote()),
-			Cause:    "validated by the sandbox; a synthetic result",
+			Cause:    cause.New(cause.Sandbox),
 		}
 	}
 	return Start{
 		Status:   fiscal.Queued,
 		Messages: append(slices.Clone(inv.Warnings), scenarioNote(scenario)),
-		Cause:    "registered by the sandbox; scenario " + string(scenario),
+		Cause:    cause.New(cause.SandboxScenario, scenario),
 		Plan:     scenarioPrefix + string(scenario),
 		Stage:    string(scenarioPaths[scenario][0]),
 		After:    s.Pace.Scale(scenarioPause),
@@ -86,7 +87,7 @@ func (s Sandbox) Do(_ context.Context, w Work) (Result, error) {
 	if !ok || at < 0 {
 		return Result{}, fmt.Errorf("pipeline: the sandbox has no stage %q in plan %q", w.Job.Stage, w.Job.Plan)
 	}
-	m := &Move{Status: path[at], Messages: slices.Clone(w.Invoice.Messages), Cause: "scenario " + name}
+	m := &Move{Status: path[at], Messages: slices.Clone(w.Invoice.Messages), Cause: cause.New(cause.Scenario, name)}
 	if m.Status == fiscal.AcceptedConditional {
 		// A conditional verdict leads the messages, as with the authority's.
 		m.Messages = slices.Insert(m.Messages, 0, fiscal.ConditionalMessage)

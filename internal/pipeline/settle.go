@@ -71,7 +71,7 @@ func (d Document) addRows(rows *store.Batch, m Move, notifies bool, now time.Tim
 		after.UpdatedAt = before.NextUpdate(now)
 		rows.ChangeStatus(before, after).AddHistoryEntry(store.HistoryEntry{
 			Scope: before.Scope, InvoiceID: before.ID, ID: store.NewID(), At: after.UpdatedAt,
-			Kind: "status_changed", Status: after.Status, Detail: m.Cause,
+			Kind: "status_changed", Status: after.Status, Cause: m.Cause,
 		})
 	}
 	if !notifies {

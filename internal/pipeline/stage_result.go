@@ -74,7 +74,7 @@ func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job stor
 		attrs = append(attrs, slog.String("trace_id", w.trace))
 	}
 	level := slog.LevelInfo
-	if asked, ok := errors.AsType[*WaitError](failure); ok && asked.Wait.Untried && job.LastError != "" {
+	if asked, ok := errors.AsType[*WaitError](failure); ok && asked.Wait.Untried && job.Cause != "" {
 		level = slog.LevelDebug // nothing was tried, and an earlier line says what the document waits for
 	}
 	p.o.Log.LogAttrs(ctx, level, "A stage of a document has ended.", attrs...)

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"strconv"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 )
 
 // Class is the result of a request to the tax authority or to a buyer, seen from
@@ -29,8 +31,8 @@ type Attempt struct {
 	OpenedAt   time.Time
 	ClosedAt   time.Time // zero: open
 	Class      Class
-	Detail     string
-	Replaced   bool // it sent the document under a number that was replaced since
+	Cause      cause.Cause // why it had no answer; stored as detail
+	Replaced   bool        // it sent the document under a number that was replaced since
 }
 
 // ofReplacedNumber selects the attempts a that sent a document under a number that was
@@ -52,7 +54,7 @@ func (r reader) Attempts(ctx context.Context, scope Scope, documentID string) ([
 		a := Attempt{Scope: scope, DocumentID: documentID}
 		var opened int64
 		var closed sql.NullInt64
-		err := row.Scan(&a.Number, &a.Kind, &a.Digest, &opened, &closed, &a.Class, &a.Detail, &a.Replaced)
+		err := row.Scan(&a.Number, &a.Kind, &a.Digest, &opened, &closed, &a.Class, &a.Cause, &a.Replaced)
 		a.OpenedAt, a.ClosedAt = fromMicros(opened), fromOptionalMicros(closed)
 		return a, err
 	})
@@ -73,7 +75,7 @@ func (b *Batch) CloseAttempt(a Attempt) *Batch {
 	return b.add(statement{`
 		UPDATE attempts SET closed_at = $5, class = $6, detail = $7
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND number = $4 AND closed_at IS NULL`, []any{
-		string(a.Environment), a.TaxpayerID, a.DocumentID, a.Number, micros(a.ClosedAt), string(a.Class), a.Detail,
+		string(a.Environment), a.TaxpayerID, a.DocumentID, a.Number, micros(a.ClosedAt), string(a.Class), string(a.Cause),
 	}}, nil)
 }
 
@@ -155,7 +157,7 @@ func (tx *Tx) openLostAttempts(ctx context.Context, n NumberRange, u Unsent, at 
 	text := `
 		INSERT INTO attempts (document_id, number, environment, taxpayer_id, kind, sha256, opened_at, closed_at, class, detail)
 		SELECT i.document_id, coalesce((SELECT max(a.number) FROM attempts a WHERE a.document_id = i.document_id), 0) + 1,
-			i.environment, i.taxpayer_id, 'submit', i.sent_sha256, cast(` + next(micros(at)) + ` AS bigint), NULL, '', cast(` + next(lostAttempt) + ` AS text)
+			i.environment, i.taxpayer_id, 'submit', i.sent_sha256, cast(` + next(micros(at)) + ` AS bigint), NULL, '', cast(` + next(string(cause.New(cause.LostAttempt))) + ` AS text)
 		FROM jobs j JOIN issued_documents i ON i.document_id = j.document_id
 		WHERE j.document_id IN (` + ids + `) AND j.stage = 'submit' AND i.range_id = ` + next(n.ID) + conditions + `
 			AND NOT EXISTS (SELECT 1 FROM attempts o WHERE o.document_id = i.document_id AND o.closed_at IS NULL)
@@ -167,5 +169,3 @@ func (tx *Tx) openLostAttempts(ctx context.Context, n NumberRange, u Unsent, at 
 	opened, err := result.RowsAffected()
 	return opened, tx.d.wrap("open lost attempts", err)
 }
-
-const lostAttempt = "the database may have lost the record of this attempt"

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -39,6 +40,23 @@ type Difference struct {
 	SeenAt       time.Time // when the authority last showed it
 	CheckAt      time.Time // when the document is compared again
 	EndedAt      time.Time // when the authority no longer showed it; zero: it did the last time
+}
+
+// Cause says what the authority shows differently.
+func (d Difference) Cause() cause.Cause {
+	switch d.Kind {
+	case DifferenceNotFound:
+		return cause.New(cause.DifferenceNotFound)
+	case DifferenceState:
+		return cause.New(cause.DifferenceState, d.Theirs)
+	case DifferenceSecurityCode:
+		return cause.New(cause.DifferenceSecurityCode, d.Theirs, d.Ours)
+	case DifferenceTotal:
+		return cause.New(cause.DifferenceTotal, d.Theirs, d.Ours)
+	case DifferenceBuyer:
+		return cause.New(cause.DifferenceBuyer, d.Theirs, d.Ours)
+	}
+	return cause.New(cause.Text, d.Kind)
 }
 
 const differenceColumns = `kind, ours, theirs, found_at, seen_at, check_at, ended_at`

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -43,7 +44,7 @@ func (r reader) jobFigures(ctx context.Context, env fiscal.Environment, queue Qu
 			WHERE environment = $1 AND queue = $2 AND run_at >= $3 AND run_at <= $4
 			ORDER BY run_at, document_id LIMIT `+strconv.Itoa(most)+`) AS front
 		GROUP BY stage, running, held ORDER BY stage, running, held`,
-		env, queue, s.first, s.last, micros(now), micros(now.Add(longestLease)), HeldJob+"%")
+		env, queue, s.first, s.last, micros(now), micros(now.Add(longestLease)), cause.HeldPattern)
 	if err != nil {
 		return nil, r.d.wrap("count jobs", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -39,7 +40,7 @@ func TestFiguresOfJobs(t *testing.T) {
 			if err := fill(ctx, tx, 10, 11, 1, "submit", noon.Add(time.Hour)); err != nil {
 				return err
 			}
-			if err := tx.Exec(ctx, `UPDATE jobs SET last_error = $1 WHERE document_id >= 'd10000010'`, store.HeldJob+"the range has ended"); err != nil {
+			if err := tx.Exec(ctx, `UPDATE jobs SET last_error = $1 WHERE document_id >= 'd10000010'`, string(cause.New(cause.RangeEnded, "2026-12-31"))); err != nil {
 				return err
 			}
 			return tx.Exec(ctx, `UPDATE jobs SET lease_until = $1 WHERE document_id = 'd10000001'`, noon.Add(2*time.Minute).UnixMicro())

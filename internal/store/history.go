@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -19,14 +20,14 @@ type HistoryEntry struct {
 	Kind      string
 	Status    fiscal.Status // the status after the step
 	RequestID string        // the HTTP request that caused it; empty: the service itself
-	Detail    string
+	Cause     cause.Cause
 }
 
 func addHistoryEntry(e HistoryEntry) statement {
 	return statement{`
 		INSERT INTO history (invoice_id, id, environment, taxpayer_id, at, kind, status, request_id, detail)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, []any{
-		e.InvoiceID, e.ID, string(e.Environment), e.TaxpayerID, micros(e.At), e.Kind, string(e.Status), e.RequestID, e.Detail,
+		e.InvoiceID, e.ID, string(e.Environment), e.TaxpayerID, micros(e.At), e.Kind, string(e.Status), e.RequestID, string(e.Cause),
 	}}
 }
 
@@ -42,7 +43,7 @@ func (r reader) History(ctx context.Context, scope Scope, invoiceID string) ([]H
 	return collect(r.d, "read history", rows, func(row row) (HistoryEntry, error) {
 		e := HistoryEntry{Scope: scope}
 		var at int64
-		err := row.Scan(&e.InvoiceID, &e.ID, &at, &e.Kind, &e.Status, &e.RequestID, &e.Detail)
+		err := row.Scan(&e.InvoiceID, &e.ID, &at, &e.Kind, &e.Status, &e.RequestID, &e.Cause)
 		e.At = fromMicros(at)
 		return e, err
 	})

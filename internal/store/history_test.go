@@ -22,7 +22,7 @@ func TestHistoryIsReadInOrderOfTime(t *testing.T) {
 		entry := func(id string, after time.Duration) store.HistoryEntry {
 			return store.HistoryEntry{
 				Scope: scope, InvoiceID: "inv", ID: id, At: noon.Add(after), Kind: "status_changed",
-				Status: fiscal.Submitted, RequestID: "req_" + id, Detail: "«detail»",
+				Status: fiscal.Submitted, RequestID: "req_" + id, Cause: "«detail»",
 			}
 		}
 		want := []store.HistoryEntry{entry("c", 0), entry("a", time.Microsecond), entry("b", time.Microsecond), entry("d", time.Hour)}

@@ -225,7 +225,7 @@ func TestHistoryAndAnswersNeverChange(t *testing.T) {
 			}
 		}
 		events, err := s.History(t.Context(), scope, inv.ID)
-		if err != nil || len(events) != 1 || events[0].Detail != "" || count(t, s, "idempotency") != 1 {
+		if err != nil || len(events) != 1 || events[0].Cause != "" || count(t, s, "idempotency") != 1 {
 			t.Errorf("the rows after the refused statements: %v, %v", events, err)
 		}
 	})

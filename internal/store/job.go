@@ -3,9 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
-	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -22,7 +22,7 @@ type Job struct {
 	Suspended  bool      // waits until the tax authority answers
 	Lease      string
 	LeaseUntil time.Time
-	LastError  string
+	Cause      cause.Cause // why the last try failed, or why it waits; stored as last_error
 	CreatedAt  time.Time
 }
 
@@ -84,17 +84,11 @@ func (b *Batch) FinishJob(j Job) *Batch {
 
 // RetryJob gives up the lease of a job that failed. Its stage is due again at runAt, and
 // has had j.Attempt attempts.
-func (b *Batch) RetryJob(j Job, runAt time.Time, lastError string) *Batch {
+func (b *Batch) RetryJob(j Job, runAt time.Time, why cause.Cause) *Batch {
 	return b.add(statement{`
 		UPDATE jobs SET run_at = $6, attempt = $7, lease = '', lease_until = 0, last_error = $8 ` + whereJobHeld,
-		j.heldArgs(micros(runAt), j.Attempt, lastError)}, ErrLeaseLost)
+		j.heldArgs(micros(runAt), j.Attempt, string(why))}, ErrLeaseLost)
 }
-
-// HeldJob begins the last error of a job that does not go on before a person has decided.
-const HeldJob = "held: "
-
-// Held reports whether the job does not go on before a person has decided.
-func (j Job) Held() bool { return strings.HasPrefix(j.LastError, HeldJob) }
 
 // WaitingDocument is a document that has a job, or has no final status.
 type WaitingDocument struct {
@@ -141,7 +135,7 @@ func (r reader) WaitingDocuments(ctx context.Context, within Scope) ([]WaitingDo
 		if stage.Valid {
 			w.Job = &Job{
 				Scope: w.Scope, DocumentID: w.DocumentID, Plan: plan.String, Stage: stage.String, Attempt: attempt.Int64,
-				LeaseUntil: fromMicros(lease.Int64), LastError: lastError.String,
+				LeaseUntil: fromMicros(lease.Int64), Cause: cause.Cause(lastError.String),
 			}
 			w.Job.setRunAt(run.Int64)
 		}
@@ -157,7 +151,7 @@ func (r reader) JobOf(ctx context.Context, scope Scope, documentID string) (Job,
 		SELECT plan, stage, attempt, run_at, lease, lease_until, last_error, created_at FROM jobs
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
 		scope.Environment, scope.TaxpayerID, documentID).Scan(
-		&j.Plan, &j.Stage, &j.Attempt, &run, &j.Lease, &lease, &j.LastError, &created)
+		&j.Plan, &j.Stage, &j.Attempt, &run, &j.Lease, &lease, &j.Cause, &created)
 	j.setRunAt(run)
 	j.LeaseUntil, j.CreatedAt = fromMicros(lease), fromMicros(created)
 	return j, r.d.wrap("read job", err)

@@ -90,7 +90,7 @@ func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim, docume
 	return collect(tx.d, "claim jobs", rows, func(row row) (Job, error) {
 		j := Job{Lease: c.Lease, LeaseUntil: c.Until}
 		var run, created int64
-		err := row.Scan(&j.Environment, &j.DocumentID, &j.TaxpayerID, &j.Plan, &j.Stage, &j.Attempt, &run, &j.LastError, &created)
+		err := row.Scan(&j.Environment, &j.DocumentID, &j.TaxpayerID, &j.Plan, &j.Stage, &j.Attempt, &run, &j.Cause, &created)
 		j.setRunAt(run)
 		j.CreatedAt = fromMicros(created)
 		if err == nil && j.Environment != env {

@@ -57,7 +57,7 @@ func (r reader) workAfter(ctx context.Context, after string, limit int) ([]WorkI
 		j := Job{}
 		var created, run, lease int64
 		err = row.Scan(&w.Environment, &w.TaxpayerID, &w.InvoiceID, &w.DocumentID, &w.ExternalID, &w.Status, &created, &w.ENCF, &w.Type,
-			&j.Plan, &j.Stage, &j.Attempt, &run, &lease, &j.LastError)
+			&j.Plan, &j.Stage, &j.Attempt, &run, &lease, &j.Cause)
 		j.Scope, j.DocumentID, j.LeaseUntil = w.Scope, w.DocumentID, fromMicros(lease)
 		j.setRunAt(run)
 		w.CreatedAt, w.Job = fromMicros(created), &j

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -31,14 +32,14 @@ func (j *Job) setRunAt(runAt int64) {
 // The batch also records the failure in the contact with the authority. Programs of
 // the first release know no suspended jobs; they make all of them due when the
 // recorded failure ends.
-func (b *Batch) SuspendJob(j Job, since, notBefore time.Time, lastError string) *Batch {
+func (b *Batch) SuspendJob(j Job, since, notBefore time.Time, why cause.Cause) *Batch {
 	attempts := int64(0)
 	if QueueOf(j.Stage) == QueueDeliver {
 		attempts = max(j.Attempt-1, 0)
 	}
 	b.add(statement{`
 		UPDATE jobs SET run_at = created_at + $6, attempt = $7, lease = '', lease_until = $8, last_error = $9 ` + whereJobHeld,
-		j.heldArgs(int64(suspendedFrom), attempts, micros(notBefore), lastError)}, ErrLeaseLost)
+		j.heldArgs(int64(suspendedFrom), attempts, micros(notBefore), string(why))}, ErrLeaseLost)
 	return b.add(reportFailure(j.Environment, since), nil)
 }
 

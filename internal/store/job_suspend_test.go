@@ -57,7 +57,7 @@ func TestSuspendedJobsWaitForAClaimThatTakesThem(t *testing.T) {
 			t.Errorf("a claim without suspended jobs took %v", order)
 		}
 		job, err := s.JobOf(t.Context(), store.Scope{Environment: fiscal.Sandbox, TaxpayerID: "t1001"}, "d10000001")
-		if err != nil || !job.Suspended || !job.RunAt.IsZero() || job.Lease != "" || job.LastError != "no answer" {
+		if err != nil || !job.Suspended || !job.RunAt.IsZero() || job.Lease != "" || job.Cause != "no answer" {
 			t.Errorf("job %+v, %v", job, err)
 		}
 		if order, _ := takeOrdered(t, s, store.Claim{Now: later, Limit: 5, Suspended: 1}); !slices.Equal(order, []string{"d10000009"}) {

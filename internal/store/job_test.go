@@ -159,7 +159,7 @@ func TestAJobIsReleasedForItsNextStageOrARetry(t *testing.T) {
 			t.Errorf("claimed before it is due: %v", early)
 		}
 		held = claim(t, s, "w", later, until, 1)[0]
-		want.Attempt, want.RunAt, want.LastError = 2, later, "no answer"
+		want.Attempt, want.RunAt, want.Cause = 2, later, "no answer"
 		if diff := cmp.Diff(want, held); diff != "" {
 			t.Errorf("the retry (-want +got):\n%s", diff)
 		}
@@ -167,7 +167,7 @@ func TestAJobIsReleasedForItsNextStageOrARetry(t *testing.T) {
 			return tx.Do(ctx, new(store.Batch).MoveJob(held, "second", noon))
 		})
 		held = claim(t, s, "w", later, until, 1)[0]
-		want.Stage, want.Attempt, want.RunAt, want.LastError = "second", 1, noon, ""
+		want.Stage, want.Attempt, want.RunAt, want.Cause = "second", 1, noon, ""
 		if diff := cmp.Diff(want, held); diff != "" {
 			t.Errorf("the next stage starts with attempt 1 (-want +got):\n%s", diff)
 		}

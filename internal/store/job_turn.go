@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -78,16 +79,16 @@ func (s *Store) LetGoFirst(ctx context.Context, scope Scope, documentIDs []strin
 
 // QueueJob gives up the lease of a job that waits until documents with lower numbers were
 // sent. It waits among the suspended jobs, where those are.
-func (b *Batch) QueueJob(j Job, reason string) *Batch {
+func (b *Batch) QueueJob(j Job, why cause.Cause) *Batch {
 	return b.add(statement{`
 		UPDATE jobs SET run_at = created_at + $6, attempt = $7, lease = '', lease_until = 0, last_error = $8 ` + whereJobHeld,
-		j.heldArgs(int64(suspendedFrom), j.Attempt, reason)}, ErrLeaseLost)
+		j.heldArgs(int64(suspendedFrom), j.Attempt, string(why))}, ErrLeaseLost)
 }
 
 // SetAsideJob is RetryJob for a document that has a reason of its own to wait: documents
 // with higher numbers do not wait for it.
-func (b *Batch) SetAsideJob(j Job, runAt time.Time, reason string) *Batch {
+func (b *Batch) SetAsideJob(j Job, runAt time.Time, why cause.Cause) *Batch {
 	return b.add(statement{`
 		UPDATE jobs SET run_at = $6, attempt = $7, lease = '', lease_until = 0, last_error = $8, turn = NULL ` + whereJobHeld,
-		j.heldArgs(micros(runAt), j.Attempt, reason)}, ErrLeaseLost)
+		j.heldArgs(micros(runAt), j.Attempt, string(why))}, ErrLeaseLost)
 }

@@ -12,7 +12,7 @@ import (
 // document is everything that the page shows.
 type document struct {
 	Language lang.Language
-	Words    words
+	Words    map[string]string
 	Root     string // relative address of the folder that /docs is in: "" or "../"
 	Title    string
 	Version  string
@@ -80,7 +80,7 @@ type guide struct {
 // builder makes a document from the OpenAPI document.
 type builder struct {
 	root  *tree
-	words words
+	words map[string]string
 	md    markdown
 }
 
@@ -173,7 +173,7 @@ func (b *builder) operations(d *document) error {
 			d.Groups[at].Operations = append(d.Groups[at].Operations, o)
 		})
 	})
-	d.Webhooks = group{ID: "webhooks", Title: b.words.Webhooks}
+	d.Webhooks = group{ID: "webhooks", Title: b.words["Webhooks"]}
 	b.root.get("webhooks").each(func(_ string, item *tree) {
 		o := b.operation("POST", "", item, item.get("post"))
 		o.Webhook = true

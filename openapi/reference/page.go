@@ -96,9 +96,9 @@ func render(language lang.Language, root string) (*file, error) {
 		return nil, err
 	}
 	d.Root = root
-	page, err := template.New("page.html").Funcs(template.FuncMap{
+	page, err := template.New("page.html").Option("missingkey=error").Funcs(template.FuncMap{
 		"lower": strings.ToLower, "path": pathParts, "errorAnchor": errorAnchor, "indexed": indexed,
-		"words": func() words { return d.Words },
+		"words": func() map[string]string { return d.Words },
 	}).ParseFS(assets, "page.html")
 	if err != nil {
 		return nil, fmt.Errorf("reference: %w", err)

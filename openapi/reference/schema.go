@@ -75,7 +75,7 @@ func (b *builder) schema(name string, schema *tree, depth int) field {
 	switch {
 	case slices.Contains(kinds, "array"):
 		of := b.schema("", item, depth)
-		f.Type = b.words.Array + " " + of.Type
+		f.Type = b.words["Array"] + " " + of.Type
 		f.Members, f.Choices = of.Members, of.Choices
 		f.Values, f.Open = of.Values, of.Open
 		f.Limits = append(f.Limits, of.Limits...)
@@ -83,7 +83,7 @@ func (b *builder) schema(name string, schema *tree, depth int) field {
 	case len(kinds) == 0 && s.get("properties") != nil:
 		kinds = []string{"object"}
 	}
-	f.Type = strings.Join(kinds, " "+b.words.Or+" ")
+	f.Type = strings.Join(kinds, " "+b.words["Or"]+" ")
 	if format := s.get("format").text(); format != "" {
 		f.Type = strings.Replace(f.Type, "string", format, 1)
 	}
@@ -114,7 +114,7 @@ func (b *builder) union(f field, parts []*tree, depth int) field {
 	if len(f.Choices) == 1 {
 		f.Members, f.Choices = f.Choices[0].Members, nil
 	}
-	f.Type = strings.Join(types, " "+b.words.Or+" ")
+	f.Type = strings.Join(types, " "+b.words["Or"]+" ")
 	return f
 }
 
@@ -146,18 +146,18 @@ func (b *builder) limits(s *tree) []string {
 		least, most := s.get(low).text(), s.get(high).text()
 		switch {
 		case least != "" && most != "":
-			list = append(list, least+" "+b.words.To+" "+most+unit)
+			list = append(list, least+" "+b.words["To"]+" "+most+unit)
 		case most != "":
-			list = append(list, b.words.AtMost+" "+most+unit)
+			list = append(list, b.words["AtMost"]+" "+most+unit)
 		case least != "":
-			list = append(list, b.words.AtLeast+" "+least+unit)
+			list = append(list, b.words["AtLeast"]+" "+least+unit)
 		}
 	}
-	add("minLength", "maxLength", " "+b.words.Characters)
-	add("minItems", "maxItems", " "+b.words.Items)
+	add("minLength", "maxLength", " "+b.words["Characters"])
+	add("minItems", "maxItems", " "+b.words["Items"])
 	add("minimum", "maximum", "")
 	if pattern := s.get("pattern").text(); pattern != "" && len(pattern) <= 60 {
-		list = append(list, b.words.Pattern+" "+pattern)
+		list = append(list, b.words["Pattern"]+" "+pattern)
 	}
 	return list
 }

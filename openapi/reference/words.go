@@ -2,62 +2,78 @@ package reference
 
 import "github.com/fiscalhub/fiscalhub/internal/lang"
 
-// words are the headings and labels of the page. The descriptions come from the OpenAPI
-// document, which is in English.
-type words struct {
-	Contents, Skip, Filter, Menu, Theme, Other, OtherTag         string
-	Start, Operations, Webhooks, Guides, Errors, Document        string
-	Scopes, NoCredential, Parameters, Body, Answers, ErrorsGiven string
-	Headers, Members, Required, Optional, OneOf, More, Default   string
-	Array, Or, To, AtMost, AtLeast, Characters, Items, Pattern   string
-	Request, Response, Setup, SetupText, Copy, Copied            string
-	Try, TryText, Key, KeyText, Send, Sending, Waiting           string
-	Means, Do, GivenBy, Example, YourAnswer, Sent, NoScript      string
-	Path, Query, Header, Top, EveryAnswer, AnswersWith, Failed   string
-}
-
-// wordsOf returns the words in a language.
-func wordsOf(language lang.Language) words {
-	if language == lang.Spanish {
-		return spanish()
+// wordsOf returns the headings and labels of the page in a language. The descriptions come
+// from the OpenAPI document, which is in English.
+func wordsOf(language lang.Language) map[string]string {
+	all := map[string]string{}
+	for name, text := range texts() {
+		all[name] = text.In(language)
 	}
-	return english()
+	return all
 }
 
-func english() words {
-	return words{
-		Contents: "Contents", Skip: "Skip to the operations", Filter: "Filter", Menu: "Contents", Theme: "Dark or light", Other: "Español", OtherTag: "es",
-		Start: "Start", Operations: "Operations", Webhooks: "Webhooks", Guides: "Guides", Errors: "Errors", Document: "OpenAPI document",
-		Scopes: "Scopes", NoCredential: "No credential is needed.", Parameters: "Parameters", Body: "Body", Answers: "Answers", ErrorsGiven: "Errors",
-		Headers: "Headers", Members: "Members of", Required: "required", Optional: "optional", OneOf: "One of", More: "Values may be added.", Default: "Default",
-		Array: "array of", Or: "or", To: "to", AtMost: "at most", AtLeast: "at least", Characters: "characters", Items: "items", Pattern: "pattern",
-		Request: "Request", Response: "Answer", Setup: "Set up", Copy: "Copy", Copied: "Copied",
-		SetupText: "The examples of all operations build on these lines.",
-		Try:       "Try it", TryText: "Sends a real request to the service that shows this page.",
-		Key: "API key", KeyText: "The key stays in the memory of this page and is gone when you close it.",
-		Send: "Send", Sending: "Sending…", Waiting: "No answer yet.",
-		Means: "Meaning", Do: "What to do", GivenBy: "Operations that answer with it", Example: "Example", YourAnswer: "Your answer", Sent: "The service sends",
-		NoScript: "Without JavaScript the page shows the examples in all languages one after the other, and cannot send requests.",
-		Path:     "path", Query: "query", Header: "header", Top: "Back to the top", Failed: "The request failed",
-		EveryAnswer: "Every answer also has X-Request-Id, RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset.", AnswersWith: "Answers",
-	}
-}
-
-func spanish() words {
-	return words{
-		Contents: "Contenido", Skip: "Ir a las operaciones", Filter: "Filtrar", Menu: "Contenido", Theme: "Oscuro o claro", Other: "English", OtherTag: "en",
-		Start: "Inicio", Operations: "Operaciones", Webhooks: "Webhooks", Guides: "Guías", Errors: "Errores", Document: "Documento OpenAPI",
-		Scopes: "Alcances", NoCredential: "No necesita credencial.", Parameters: "Parámetros", Body: "Cuerpo", Answers: "Respuestas", ErrorsGiven: "Errores",
-		Headers: "Encabezados", Members: "Campos de", Required: "obligatorio", Optional: "opcional", OneOf: "Uno de", More: "Pueden agregarse valores.", Default: "Por defecto",
-		Array: "lista de", Or: "o", To: "a", AtMost: "máximo", AtLeast: "mínimo", Characters: "caracteres", Items: "elementos", Pattern: "patrón",
-		Request: "Solicitud", Response: "Respuesta", Setup: "Preparación", Copy: "Copiar", Copied: "Copiado",
-		SetupText: "Los ejemplos de todas las operaciones parten de estas líneas.",
-		Try:       "Probar", TryText: "Envía una solicitud real al servicio que muestra esta página.",
-		Key: "Clave de API", KeyText: "La clave queda solo en la memoria de esta página y desaparece al cerrarla.",
-		Send: "Enviar", Sending: "Enviando…", Waiting: "Todavía no hay respuesta.",
-		Means: "Significado", Do: "Qué hacer", GivenBy: "Operaciones que responden con este código", Example: "Ejemplo", YourAnswer: "Su respuesta", Sent: "El servicio envía",
-		NoScript: "Sin JavaScript la página muestra los ejemplos de todos los lenguajes uno tras otro, y no puede enviar solicitudes.",
-		Path:     "ruta", Query: "consulta", Header: "encabezado", Top: "Volver arriba", Failed: "La solicitud falló",
-		EveryAnswer: "Cada respuesta tiene además X-Request-Id, RateLimit-Limit, RateLimit-Remaining y RateLimit-Reset.", AnswersWith: "Responde",
+func texts() lang.Texts {
+	return lang.Texts{
+		"Contents":     lang.Text("Contents", "Contenido"),
+		"Skip":         lang.Text("Skip to the operations", "Ir a las operaciones"),
+		"Filter":       lang.Text("Filter", "Filtrar"),
+		"Menu":         lang.Text("Contents", "Contenido"),
+		"Theme":        lang.Text("Dark or light", "Oscuro o claro"),
+		"Other":        lang.Text("Español", "English"),
+		"OtherTag":     lang.Text("es", "en"),
+		"Start":        lang.Text("Start", "Inicio"),
+		"Operations":   lang.Text("Operations", "Operaciones"),
+		"Webhooks":     lang.Literal("Webhooks"),
+		"Guides":       lang.Text("Guides", "Guías"),
+		"Errors":       lang.Text("Errors", "Errores"),
+		"Document":     lang.Text("OpenAPI document", "Documento OpenAPI"),
+		"Scopes":       lang.Text("Scopes", "Alcances"),
+		"NoCredential": lang.Text("No credential is needed.", "No necesita credencial."),
+		"Parameters":   lang.Text("Parameters", "Parámetros"),
+		"Body":         lang.Text("Body", "Cuerpo"),
+		"Answers":      lang.Text("Answers", "Respuestas"),
+		"ErrorsGiven":  lang.Text("Errors", "Errores"),
+		"Headers":      lang.Text("Headers", "Encabezados"),
+		"Members":      lang.Text("Members of", "Campos de"),
+		"Required":     lang.Text("required", "obligatorio"),
+		"Optional":     lang.Text("optional", "opcional"),
+		"OneOf":        lang.Text("One of", "Uno de"),
+		"More":         lang.Text("Values may be added.", "Pueden agregarse valores."),
+		"Default":      lang.Text("Default", "Por defecto"),
+		"Array":        lang.Text("array of", "lista de"),
+		"Or":           lang.Text("or", "o"),
+		"To":           lang.Text("to", "a"),
+		"AtMost":       lang.Text("at most", "máximo"),
+		"AtLeast":      lang.Text("at least", "mínimo"),
+		"Characters":   lang.Text("characters", "caracteres"),
+		"Items":        lang.Text("items", "elementos"),
+		"Pattern":      lang.Text("pattern", "patrón"),
+		"Request":      lang.Text("Request", "Solicitud"),
+		"Response":     lang.Text("Answer", "Respuesta"),
+		"Setup":        lang.Text("Set up", "Preparación"),
+		"Copy":         lang.Text("Copy", "Copiar"),
+		"Copied":       lang.Text("Copied", "Copiado"),
+		"SetupText":    lang.Text("The examples of all operations build on these lines.", "Los ejemplos de todas las operaciones parten de estas líneas."),
+		"Try":          lang.Text("Try it", "Probar"),
+		"TryText":      lang.Text("Sends a real request to the service that shows this page.", "Envía una solicitud real al servicio que muestra esta página."),
+		"Key":          lang.Text("API key", "Clave de API"),
+		"KeyText":      lang.Text("The key stays in the memory of this page and is gone when you close it.", "La clave queda solo en la memoria de esta página y desaparece al cerrarla."),
+		"Send":         lang.Text("Send", "Enviar"),
+		"Sending":      lang.Text("Sending…", "Enviando…"),
+		"Waiting":      lang.Text("No answer yet.", "Todavía no hay respuesta."),
+		"Means":        lang.Text("Meaning", "Significado"),
+		"Do":           lang.Text("What to do", "Qué hacer"),
+		"GivenBy":      lang.Text("Operations that answer with it", "Operaciones que responden con este código"),
+		"Example":      lang.Text("Example", "Ejemplo"),
+		"YourAnswer":   lang.Text("Your answer", "Su respuesta"),
+		"Sent":         lang.Text("The service sends", "El servicio envía"),
+		"NoScript":     lang.Text("Without JavaScript the page shows the examples in all languages one after the other, and cannot send requests.", "Sin JavaScript la página muestra los ejemplos de todos los lenguajes uno tras otro, y no puede enviar solicitudes."),
+		"Path":         lang.Text("path", "ruta"),
+		"Query":        lang.Text("query", "consulta"),
+		"Header":       lang.Text("header", "encabezado"),
+		"Top":          lang.Text("Back to the top", "Volver arriba"),
+		"Failed":       lang.Text("The request failed", "La solicitud falló"),
+		"EveryAnswer":  lang.Text("Every answer also has X-Request-Id, RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset.", "Cada respuesta tiene además X-Request-Id, RateLimit-Limit, RateLimit-Remaining y RateLimit-Reset."),
+		"AnswersWith":  lang.Text("Answers", "Responde"),
 	}
 }

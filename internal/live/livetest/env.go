@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/live"
@@ -238,7 +239,7 @@ func (w *Env) Want(inv store.Invoice, story string) {
 		if waiting, err := w.Store().WaitingDocuments(w.T.Context(), w.Scope); err == nil {
 			for _, one := range waiting {
 				if one.Job != nil {
-					job += one.ExternalID + " " + one.Job.Stage + ": " + one.Job.LastError + "\n"
+					job += one.ExternalID + " " + one.Job.Stage + ": " + one.Job.Cause.String() + "\n"
 				}
 			}
 		}
@@ -341,4 +342,13 @@ func Number(t *testing.T, name string, unlessTold int) int {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return n
+}
+
+// ReadEvidence reads the evidence of a document.
+func ReadEvidence(ctx context.Context, s *store.Store, scope store.Scope, documentID string) ([]evidence.Item, error) {
+	stored, err := s.EvidenceOf(ctx, scope, documentID)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.DecodeEvidence(stored)
 }
