@@ -86,8 +86,7 @@ func TestPackageTable(t *testing.T) {
 		"internal/ecf internal/printed":   true, // a page is printed from a document
 		"internal/access internal/notify": true, // access seals the secrets of endpoints
 
-		"internal/atomicfile internal/seal":    true, // key files are written whole
-		"internal/atomicfile internal/witness": true, // and so is the witness
+		"internal/atomicfile internal/seal": true, // key files are written whole
 
 		"internal/lang internal/audit":      true, // their errors are messages for people
 		"internal/lang internal/netguard":   true,

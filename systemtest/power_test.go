@@ -288,7 +288,7 @@ func (p *powerEnv) makeUnsafe(t *testing.T, setting string) {
 func buildUnsafeSQLite(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	source, err := filepath.Abs("../internal/store/sqlite.go")
+	source, err := filepath.Abs("../internal/database/sqlite.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/fiscalhub/fiscalhub/internal/database"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
-	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 type backupCmd struct {
@@ -16,21 +16,21 @@ type backupCmd struct {
 
 // Run copies the database.
 func (c backupCmd) Run(t *terminal) error {
-	database, err := store.SQLiteFile(t.databaseAddress())
+	source, err := database.SQLiteFile(t.databaseAddress())
 	if err != nil {
 		return err
 	}
-	if err := checkDatabaseExists(database); err != nil {
+	if err := checkDatabaseExists(source); err != nil {
 		return err
 	}
 	progress := t.startProgress(lang.Messagef("backup", "copia"), unitBytes())
-	bytes, err := store.Backup(t.ctx, t.databaseAddress(), c.File, progress.report)
+	bytes, err := database.Backup(t.ctx, t.databaseAddress(), c.File, progress.report)
 	if err == nil && bytes > 0 {
 		progress.report(bytes, bytes)
 	}
 	progress.end(t)
 	switch {
-	case errors.Is(err, store.ErrHasOwnTools):
+	case errors.Is(err, database.ErrHasOwnTools):
 		return lang.Errorf("this command copies SQLite databases only: for PostgreSQL use pg_dump or pg_basebackup",
 			"este comando copia solo bases de datos SQLite: para PostgreSQL use pg_dump o pg_basebackup")
 	case errors.Is(err, fs.ErrExist):

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/database"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
@@ -18,11 +18,11 @@ func TestCommandsStoreTheTimeOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		ahead := func() time.Time { return time.Now().Add(10 * time.Minute) }
-		database := time.Now
-		if file, err := store.SQLiteFile(address); err != nil || file != "" {
-			database = ahead // the clock of the machine
+		server := time.Now
+		if file, err := database.SQLiteFile(address); err != nil || file != "" {
+			server = ahead // the clock of the machine
 		}
-		s := storetest.Open(t, address, database)
+		s := storetest.Open(t, address, server)
 		var out bytes.Buffer
 		term := &terminal{ctx: t.Context(), cli: &cli{JSON: true, Data: t.TempDir(), Database: address}, out: &out, errOut: io.Discard, now: ahead}
 		run := func(c interface{ Run(t *terminal) error }) (id string) {
@@ -39,7 +39,7 @@ func TestCommandsStoreTheTimeOfTheDatabase(t *testing.T) {
 		}
 		check := func(what string, at time.Time) {
 			t.Helper()
-			if d := database().Sub(at); d.Abs() > time.Minute {
+			if d := server().Sub(at); d.Abs() > time.Minute {
 				t.Errorf("%s: the stored time is %s from the database's clock", what, d)
 			}
 		}
@@ -73,7 +73,7 @@ func TestCommandsStoreTheTimeOfTheDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			check("credential", c.CreatedAt)
-			if one == old && c.Live(database()) {
+			if one == old && c.Live(server()) {
 				t.Error("the old key is still valid after a rotation without an overlap")
 			}
 		}

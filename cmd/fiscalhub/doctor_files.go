@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/database"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
-	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 // asTheService is what to do when this user may not read a file.
@@ -119,7 +119,7 @@ func (d *doctor) privateFiles() []string {
 		files = append(files, d.tls.TLSKey)
 	}
 	if path, ok := d.sqlitePath(); ok {
-		files = append(files, store.SQLiteFiles(path)...)
+		files = append(files, database.SQLiteFiles(path)...)
 	}
 	return files
 }

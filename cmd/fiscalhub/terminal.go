@@ -16,6 +16,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
+	"github.com/fiscalhub/fiscalhub/internal/database"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -71,7 +72,7 @@ func (t *terminal) log(level slog.Level) *slog.Logger {
 // A command that only reads or changes things never creates a database: a wrong --data
 // would otherwise look like an empty database.
 func (t *terminal) openStore() (*store.Store, error) {
-	file, err := store.SQLiteFile(t.databaseAddress())
+	file, err := database.SQLiteFile(t.databaseAddress())
 	if err != nil {
 		return nil, err
 	}

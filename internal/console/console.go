@@ -9,7 +9,8 @@
 //     ends with request.render, request.fragment, request.redirect or an error.
 //   - templates/NAME.html defines the templates that the handler names. Dot is a view.
 //   - texts_NAME.go has a function NAMETexts that returns the texts of the page in both
-//     languages. The template writes them with {{t "NAME.key"}}.
+//     languages. The template writes them with {{t "NAME.key"}}. A text that several pages
+//     share is a "word." of texts_layout.go.
 //   - The method is a line of Console.table, the function a line of allTexts, and the
 //     address a line of navigation. Tests check every row of the table for every role.
 package console

@@ -122,19 +122,19 @@ func (x *request) attemptEntry(a store.Attempt) timelineEntry {
 	switch a.Class {
 	case store.Conclusive:
 		e.Tone = good
-		e.Facts = append(e.Facts, fact{x.text("timeline.result"), x.text("timeline.conclusive")})
+		e.Facts = append(e.Facts, fact{x.text("word.result"), x.text("timeline.conclusive")})
 	case store.NotReceived:
 		e.Tone = neutral
-		e.Facts = append(e.Facts, fact{x.text("timeline.result"), x.text("timeline.not_received")})
+		e.Facts = append(e.Facts, fact{x.text("word.result"), x.text("timeline.not_received")})
 	case store.Inconclusive:
 		e.Tone = warn
-		e.Facts = append(e.Facts, fact{x.text("timeline.result"), x.text("timeline.inconclusive")})
+		e.Facts = append(e.Facts, fact{x.text("word.result"), x.text("timeline.inconclusive")})
 	default:
 		e.Tone = busy
-		e.Facts = append(e.Facts, fact{x.text("timeline.result"), x.text("timeline.open")})
+		e.Facts = append(e.Facts, fact{x.text("word.result"), x.text("timeline.open")})
 	}
 	if a.ClosedAt.After(a.OpenedAt) {
-		e.Facts = append(e.Facts, fact{x.text("timeline.took"), shortDuration(a.ClosedAt.Sub(a.OpenedAt))})
+		e.Facts = append(e.Facts, fact{x.text("word.duration"), shortDuration(a.ClosedAt.Sub(a.OpenedAt))})
 	}
 	return e
 }
@@ -147,7 +147,7 @@ func (x *request) evidenceEntry(i evidence.Item) timelineEntry {
 	for _, m := range i.Messages {
 		e.Messages = append(e.Messages, strings.TrimSpace("["+m.Code+"] "+m.Text))
 	}
-	for _, one := range []fact{{"timeline.track_id", identifier(i.TrackID)}, {"timeline.by", i.By}, {"timeline.signer", identifier(i.Signer)}} {
+	for _, one := range []fact{{"word.trackid", identifier(i.TrackID)}, {"timeline.by", i.By}, {"timeline.signer", identifier(i.Signer)}} {
 		if one.Value != "" && one.Value != identifier("") {
 			e.Facts = append(e.Facts, fact{x.text(one.Name), one.Value})
 		}

@@ -88,7 +88,7 @@ func (x *request) renderAccount(status int, v accountView) error {
 	if v.CodesLeft, err = c.o.People.RecoveryCodesLeft(x.Context(), u.ID); err != nil {
 		return err
 	}
-	return x.renderStatus(status, "account", x.text("account.title"), v)
+	return x.renderStatus(status, "account", x.text("word.my_account"), v)
 }
 
 func (c *Console) savePreferences(x *request) error {

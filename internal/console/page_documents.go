@@ -59,7 +59,7 @@ func (c *Console) showDocuments(x *request) error {
 		CSV: documentsAddress + ".csv" + withQuery(f.values, ""),
 	}
 	if len(taxpayers) > 1 {
-		v.Taxpayers = append([]option{{"", x.text("documents.all_taxpayers")}}, taxpayers...)
+		v.Taxpayers = append([]option{{"", x.text("word.all_taxpayers")}}, taxpayers...)
 	}
 	for _, name := range documentFilters() {
 		v.Filtered = v.Filtered || f.Value(name) != ""
@@ -81,7 +81,7 @@ func (c *Console) showDocuments(x *request) error {
 	if v.Page.Next != "" {
 		v.Next = documentsAddress + withQuery(f.values, v.Page.Next)
 	}
-	return x.renderStatus(status, "documents", x.text("documents.title"), v)
+	return x.renderStatus(status, "documents", x.text("word.documents"), v)
 }
 
 // withQuery returns the query of a list of documents with a cursor. Empty filters are left

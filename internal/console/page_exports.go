@@ -102,7 +102,7 @@ func (x *request) renderExports(status int, f *form) error {
 		f.values.Set("taxpayer", taxpayers[0].Value)
 	}
 	if len(taxpayers) > 1 {
-		taxpayers = append([]option{{"", x.text("exports.choose")}}, taxpayers...)
+		taxpayers = append([]option{{"", x.text("word.choose_a_taxpayer")}}, taxpayers...)
 	}
 	rows, err := x.exportRows()
 	if err != nil {

@@ -143,7 +143,7 @@ func (x *request) renderIssue(status int, f *invoiceForm, conflict string) error
 		f.set("taxpayer", taxpayers[0].Value)
 	}
 	if len(taxpayers) > 1 {
-		taxpayers = append([]option{{"", x.text("issue.choose")}}, taxpayers...)
+		taxpayers = append([]option{{"", x.text("word.choose_a_taxpayer")}}, taxpayers...)
 	}
 	view := issueView{Form: f, Taxpayers: taxpayers, Conflict: conflict}
 	for name, to := range map[string]**store.Invoice{"copy": &view.CopyOf, "template": &view.Template} {

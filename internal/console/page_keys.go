@@ -70,7 +70,7 @@ func (v keyView) ScopeNames() []string {
 }
 
 func newKeyView(c store.Credential, name string, now time.Time) keyView {
-	v := keyView{Credential: c, TaxpayerName: name, Tone: good, StateKey: "keys.state_active", Usable: true}
+	v := keyView{Credential: c, TaxpayerName: name, Tone: good, StateKey: "word.active", Usable: true}
 	switch {
 	case !c.RevokedAt.IsZero():
 		v.Tone, v.StateKey, v.Usable = neutral, "keys.state_revoked", false

@@ -222,21 +222,21 @@ func (x *request) authorityState(a overview.Authority) stateView {
 		}
 	}
 	slices.Sort(failing)
-	v := stateView{Tone: good, Word: x.text("authority_state.up"), Text: x.text("authority_state.up_text")}
+	v := stateView{Tone: good, Word: x.text("word.answers"), Text: x.text("authority_state.up_text")}
 	switch {
 	case a.InContingency():
 		v = stateView{Tone: bad, Word: x.text("authority_state.contingency"), Text: x.text("authority_state.contingency_text")}
-		v.Facts = append(v.Facts, fact{x.text("authority_state.since"), a.Contingency.StartedAt})
+		v.Facts = append(v.Facts, fact{x.text("word.since"), a.Contingency.StartedAt})
 	case !a.Contact.FailingSince.IsZero():
 		v = stateView{Tone: warn, Word: x.text("authority_state.failing"), Text: x.text("authority_state.failing_text")}
-		v.Facts = append(v.Facts, fact{x.text("authority_state.since"), a.Contact.FailingSince})
+		v.Facts = append(v.Facts, fact{x.text("word.since"), a.Contact.FailingSince})
 	case len(failing) > 0:
 		v = stateView{Tone: warn, Word: x.text("authority_state.partly"), Text: x.text("authority_state.partly_text", strings.Join(failing, ", "))}
 	case a.Contact.AnsweredAt.IsZero():
 		v = stateView{Tone: neutral, Word: x.text("authority_state.never"), Text: x.text("authority_state.never_text")}
 	}
 	if !a.Contact.AnsweredAt.IsZero() {
-		v.Facts = append(v.Facts, fact{x.text("authority_state.answered"), a.Contact.AnsweredAt})
+		v.Facts = append(v.Facts, fact{x.text("word.last_answer"), a.Contact.AnsweredAt})
 	}
 	return v
 }

@@ -223,7 +223,7 @@ func requestsLink(query url.Values, change map[string]string) string {
 
 func (x *request) statusOptions() []option {
 	return []option{
-		{"", x.text("requests.status_all")}, {"2xx", x.text("requests.status_ok")}, {"error", x.text("requests.status_errors")},
+		{"", x.text("word.all")}, {"2xx", x.text("requests.status_ok")}, {"error", x.text("requests.status_errors")},
 		{"4xx", x.text("requests.status_client")}, {"5xx", x.text("requests.status_server")},
 	}
 }
@@ -252,7 +252,7 @@ func (x *request) codeText(code string) string {
 }
 
 func (x *request) codeOptions() []option {
-	all := []option{{"", x.text("requests.code_all")}}
+	all := []option{{"", x.text("word.all")}}
 	for _, code := range slices.Sorted(maps.Keys(codeTexts)) {
 		all = append(all, option{code, code})
 	}

@@ -78,7 +78,7 @@ func (c *Console) showWork(x *request) error {
 	}
 	query := x.URL.Query()
 	query.Del("done")
-	v := workView{Form: newForm(x.URL.Query()), Taxpayers: append([]option{{"", x.text("work.all_taxpayers")}}, taxpayers...)}
+	v := workView{Form: newForm(x.URL.Query()), Taxpayers: append([]option{{"", x.text("word.all")}}, taxpayers...)}
 	v.Filtered = query.Get("stage")+query.Get("taxpayer")+query.Get("age")+query.Get("deadline") != ""
 	v.Stages = []option{{"", x.text("work.all_stages")}}
 	for _, stage := range []string{"issue", "submit", "poll", "reconcile", "deliver"} {
@@ -94,7 +94,7 @@ func (c *Console) showWork(x *request) error {
 	if err != nil {
 		return err
 	}
-	return x.render("work", x.text("work.title"), v)
+	return x.render("work", x.text("word.pending_work"), v)
 }
 
 func (c *Console) listWork(x *request) error {

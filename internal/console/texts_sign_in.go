@@ -6,7 +6,6 @@ func signInTexts() lang.Texts {
 	return lang.Texts{
 		"sign_in.title":     lang.Text("Sign in", "Iniciar sesión"),
 		"sign_in.lead":      lang.Text("Electronic fiscal invoicing for the Dominican Republic", "Facturación electrónica de la República Dominicana"),
-		"sign_in.email":     lang.Text("Email", "Correo electrónico"),
 		"sign_in.password":  lang.Text("Password", "Contraseña"),
 		"sign_in.code":      lang.Text("Code of the second factor", "Código del segundo factor"),
 		"sign_in.code_hint": lang.Text("Only if you have set it up: the 6 digits of your app, or a recovery code.", "Solo si lo activó: el código de 6 dígitos de su aplicación, o un código de recuperación."),

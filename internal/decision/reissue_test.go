@@ -25,16 +25,16 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// yearEnv is an env on the last day of the year. Numbers 1 to 100 of type 31 end with the
+// yearEnv is the environment of live on the last day of the year. Numbers 1 to 100 of type 31 end with the
 // day; numbers 101 to 200 last for another year, once the taxpayer has them.
 type yearEnv struct {
-	*env
+	*livetest.Env
 	logged *bytes.Buffer
 }
 
 func newYearEnv(t *testing.T, address string) yearEnv {
 	t.Helper()
-	w := yearEnv{newEnv(t, address, envOptions{}), new(bytes.Buffer)}
+	w := yearEnv{livetest.New(t, address, livetest.Options{}), new(bytes.Buffer)}
 	w.Options.Log = slog.New(slog.NewTextHandler(w.logged, nil))
 	w.Start()
 	w.Clock.Set(time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC))

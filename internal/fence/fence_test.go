@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/database"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
@@ -38,7 +39,7 @@ func backup(t *testing.T, address string) string {
 	t.Helper()
 	if strings.HasPrefix(address, "sqlite:") {
 		file := filepath.Join(t.TempDir(), "backup.db")
-		if _, err := store.Backup(t.Context(), address, file, nil); err != nil {
+		if _, err := database.Backup(t.Context(), address, file, nil); err != nil {
 			t.Fatal(err)
 		}
 		return "sqlite:" + file

@@ -184,7 +184,10 @@ func (c *crashEnv) runBatch(t *testing.T, p *points, fault *watchedFault) {
 		}
 		// The numbers are given when all documents of the batch wait.
 		waiting := len(slices.DeleteFunc(slices.Clone(jobs), func(j store.Job) bool { return j.Stage != live.StageIssue }))
-		q.Hold(waiting > 0)
+		release := func() {}
+		if waiting > 0 {
+			release = q.Hold(t.Context())
+		}
 		if !fault.alive(func() {
 			var busy sync.WaitGroup
 			for _, job := range jobs {
@@ -192,7 +195,7 @@ func (c *crashEnv) runBatch(t *testing.T, p *points, fault *watchedFault) {
 			}
 			if waiting > 0 {
 				gather(t, q, waiting)
-				q.HandOver()
+				release()
 			}
 			busy.Wait()
 		}) {

@@ -54,30 +54,29 @@ func (p *Plan) Numberer(scope store.Scope, kind fiscal.Type) Numberer {
 
 // Issue issues a batch and returns what became of each document.
 func (n Numberer) Issue(ctx context.Context, orders ...Order) []error {
-	batch, errs := make([]*numberRequest, len(orders)), make([]error, len(orders))
+	batch, errs := make([]*numberCall, len(orders)), make([]error, len(orders))
 	for i, o := range orders {
-		batch[i] = &numberRequest{job: o.Job, invoice: o.Invoice, issuer: o.Issuer, identity: o.Identity, signedAt: o.SignedAt, done: make(chan error, 1)}
+		batch[i] = &numberCall{Value: &numberRequest{job: o.Job, invoice: o.Invoice, issuer: o.Issuer, identity: o.Identity, signedAt: o.SignedAt}}
 	}
-	n.q.work(ctx, slices.Clone(batch)) // work takes out those that it answers
+	n.q.work(ctx, slices.Clone(batch)) // work takes out those whose result it sets
 	for i, r := range batch {
-		errs[i] = <-r.done
+		errs[i] = r.Err
 	}
 	return errs
 }
 
-// Hold keeps documents waiting until HandOver lets the first of them lead.
-func (n Numberer) Hold(is bool) {
-	n.q.mu.Lock()
-	defer n.q.mu.Unlock()
-	n.q.busy = is
+// Hold lets documents wait for their numbers until release is called.
+func (n Numberer) Hold(ctx context.Context) (release func()) {
+	held, free, run := make(chan struct{}), make(chan struct{}), n.q.group.Run
+	n.q.group.Run = func(context.Context, []*numberCall) {
+		n.q.group.Run = run
+		close(held)
+		<-free
+	}
+	go func() { _ = n.q.group.Do(ctx, nil) }()
+	<-held
+	return func() { close(free) }
 }
-
-// HandOver lets the first document that waits lead.
-func (n Numberer) HandOver() { n.q.handOver() }
 
 // Waiting returns how many documents wait for their number.
-func (n Numberer) Waiting() int {
-	n.q.mu.Lock()
-	defer n.q.mu.Unlock()
-	return len(n.q.waiting)
-}
+func (n Numberer) Waiting() int { return n.q.group.Waiting() }

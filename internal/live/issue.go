@@ -128,7 +128,7 @@ func (p *Plan) queue(key queueKey) *numberer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.queues[key] == nil {
-		p.queues[key] = &numberer{plan: p, key: key}
+		p.queues[key] = newNumberer(p, key)
 	}
 	return p.queues[key]
 }

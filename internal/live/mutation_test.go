@@ -47,6 +47,11 @@ func mutations() []mutation {
 	}
 	err = p.effect("issuing", func() error {
 `},
+			{"../store/number_range.go", "func takeNumbers(", `func (tx *Tx) TakeNumbers(ctx context.Context, n NumberRange, count int64) error {
+	return tx.writeOne(ctx, "take numbers", ErrNumbersTaken, takeNumbers(n, count))
+}
+
+func takeNumbers(`},
 			{"../store/issued.go", "takeNumbers(numbers, int64(len(all)))", "statement{`UPDATE number_ranges SET next_number = next_number WHERE id = $1`, []any{numbers.ID}}"},
 		}},
 		{"a lost lease does not matter", []edit{{"../store/batch.go", "if rows[i] == 0 && w.idle != nil {", "if rows[i] == 0 && w.idle == ErrInvoiceChanged {"}}},

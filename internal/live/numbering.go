@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/cause"
+	"github.com/fiscalhub/fiscalhub/internal/combine"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -34,12 +35,9 @@ const (
 // consecutive numbers, are signed in parallel, and are committed together with
 // their numbers. One worker does this for all documents that wait with its own.
 type numberer struct {
-	plan *Plan
-	key  queueKey
-
-	mu      sync.Mutex
-	waiting []*numberRequest
-	busy    bool
+	plan  *Plan
+	key   queueKey
+	group combine.Group[*numberRequest]
 }
 
 // A numberRequest is a document that waits for its number.
@@ -50,53 +48,29 @@ type numberRequest struct {
 	identity *xmlsig.Identity
 	signedAt time.Time
 	issued   store.Issued // once it is committed
-	done     chan error
-	lead     chan struct{}
 }
 
-// issue waits until the document is numbered, signed and committed. The worker that
-// leads does one batch, which contains its own document, and then lets the next one
-// lead.
+type numberCall = combine.Call[*numberRequest]
+
+func newNumberer(p *Plan, key queueKey) *numberer {
+	q := &numberer{plan: p, key: key}
+	q.group = combine.Group[*numberRequest]{Run: q.work, Max: maxBatch}
+	return q
+}
+
+// issue waits until the document is numbered, signed and committed.
 func (q *numberer) issue(ctx context.Context, r *numberRequest) error {
-	r.done, r.lead = make(chan error, 1), make(chan struct{}, 1)
-	q.mu.Lock()
-	q.waiting = append(q.waiting, r)
-	if !q.busy {
-		q.busy = true
-		r.lead <- struct{}{}
-	}
-	q.mu.Unlock()
-	select {
-	case err := <-r.done:
-		return err
-	case <-r.lead:
-	}
-	q.mu.Lock()
-	batch := slices.Clone(q.waiting[:min(len(q.waiting), maxBatch)])
-	q.waiting = q.waiting[len(batch):]
-	q.mu.Unlock()
+	return q.group.Do(context.WithoutCancel(ctx), r)
+}
+
+// work issues a batch and sets the result of each of its requests.
+func (q *numberer) work(ctx context.Context, batch []*numberCall) {
 	// In the order of registration: ids sort by the time at which they were made.
-	slices.SortFunc(batch, func(a, b *numberRequest) int { return strings.Compare(a.job.DocumentID, b.job.DocumentID) })
-	defer q.handOver()
-	q.work(context.WithoutCancel(ctx), batch) // the batch has documents of other workers, too
-	return <-r.done
-}
-
-// handOver lets the first request that waits lead.
-func (q *numberer) handOver() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.busy = len(q.waiting) > 0; q.busy {
-		q.waiting[0].lead <- struct{}{}
-	}
-}
-
-// work issues a batch and answers each of its requests.
-func (q *numberer) work(ctx context.Context, batch []*numberRequest) {
+	slices.SortFunc(batch, func(a, b *numberCall) int { return strings.Compare(a.Value.job.DocumentID, b.Value.job.DocumentID) })
 	defer func() {
-		// Without an answer the requests would never end.
-		if cause := recover(); cause != nil {
-			answerAll(batch, q.plan.panicked(batch[0].job.DocumentID, cause))
+		// Without a result the stages of the other documents would not be tried again.
+		if value := recover(); value != nil {
+			combine.SetAll(batch, q.plan.panicked(batch[0].Value.job.DocumentID, value))
 		}
 	}()
 	for range maxRounds {
@@ -105,31 +79,25 @@ func (q *numberer) work(ctx context.Context, batch []*numberRequest) {
 		}
 		err := q.round(ctx, &batch)
 		if err == nil {
-			answerAll(batch, nil)
+			combine.SetAll(batch, nil)
 			return
 		}
 		var not *store.NotIssuedError
 		switch {
 		case errors.As(err, &not):
-			batch[not.Index].done <- not.Err
+			batch[not.Index].Err = not.Err
 			batch = slices.Delete(batch, not.Index, not.Index+1)
 		case !errors.Is(err, store.ErrNumbersTaken):
-			answerAll(batch, err)
+			combine.SetAll(batch, err)
 			return
 		}
 	}
-	answerAll(batch, store.ErrNumbersTaken)
+	combine.SetAll(batch, store.ErrNumbersTaken)
 }
 
-func answerAll(batch []*numberRequest, err error) {
-	for _, r := range batch {
-		r.done <- err
-	}
-}
-
-// round numbers, signs and commits a batch. It answers requests that get no number
-// and takes them out of the batch.
-func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
+// round numbers, signs and commits a batch. It sets the result of requests that get no
+// number and takes them out of the batch.
+func (q *numberer) round(ctx context.Context, batch *[]*numberCall) error {
 	p := q.plan
 	timeline, err := p.fence.CheckHistory(ctx)
 	if err != nil {
@@ -137,25 +105,25 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 	}
 	ranges, err := p.store.NumberRangesOf(ctx, q.key.scope, q.key.kind)
 	if err == nil {
-		ranges, err = p.fence.Inspect(ctx, (*batch)[0].issuer.RNC, ranges)
+		ranges, err = p.fence.Inspect(ctx, (*batch)[0].Value.issuer.RNC, ranges)
 	}
 	if err != nil {
 		return err
 	}
 	// A range that has not expired for the last signature has not for the others.
-	last := slices.MaxFunc(*batch, func(a, b *numberRequest) int { return a.signedAt.Compare(b.signedAt) })
-	numbers, problem, err := pipeline.NextRange(ctx, p.store, ranges, fiscal.DateOf(last.signedAt), !p.outSince().IsZero())
+	last := slices.MaxFunc(*batch, func(a, b *numberCall) int { return a.Value.signedAt.Compare(b.Value.signedAt) })
+	numbers, problem, err := pipeline.NextRange(ctx, p.store, ranges, fiscal.DateOf(last.Value.signedAt), !p.outSince().IsZero())
 	if err != nil {
 		return err
 	}
 	if problem != "" {
-		answerAll(*batch, p.waitForTaxpayer(cause.New(cause.NoNumbers, problem)))
+		combine.SetAll(*batch, p.waitForTaxpayer(cause.New(cause.NoNumbers, problem)))
 		*batch = nil
 		return nil
 	}
 	if left := int(min(numbers.Left(), maxBatch)); len(*batch) > left {
 		// The others try again at once and find the next range.
-		answerAll((*batch)[left:], retryNumbering())
+		combine.SetAll((*batch)[left:], wait(pipeline.Wait{Reason: cause.New(cause.RangeExhausted)}))
 		*batch = (*batch)[:left]
 	}
 	signed, err := p.signAll(*batch, numbers)
@@ -166,7 +134,7 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 		return p.store.IssueAll(ctx, timeline, numbers, signed, stageSubmit, p.now().Add(p.pace.Lease()))
 	})
 	for i, r := range *batch {
-		r.issued = signed[i].Issued // only read after success
+		r.Value.issued = signed[i].Issued // only read after success
 	}
 	return err
 }
@@ -174,7 +142,7 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 // signAll signs a batch with consecutive numbers, in parallel. It returns a
 // *store.NotIssuedError for the first document that cannot be signed: those after
 // it would have the wrong numbers.
-func (p *Plan) signAll(batch []*numberRequest, numbers store.NumberRange) ([]store.Issuance, error) {
+func (p *Plan) signAll(batch []*numberCall, numbers store.NumberRange) ([]store.Issuance, error) {
 	signed := make([]store.Issuance, len(batch))
 	failed := make([]error, len(batch))
 	var wait sync.WaitGroup
@@ -183,7 +151,7 @@ func (p *Plan) signAll(batch []*numberRequest, numbers store.NumberRange) ([]sto
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			signed[i], failed[i] = p.sign(r, numbers, int64(i))
+			signed[i], failed[i] = p.sign(r.Value, numbers, int64(i))
 		})
 	}
 	wait.Wait()
@@ -205,8 +173,8 @@ func (p *Plan) panicked(documentID string, r any) error {
 func (p *Plan) sign(r *numberRequest, numbers store.NumberRange, offset int64) (_ store.Issuance, err error) {
 	defer func() {
 		// This goroutine is not the worker's, so the runner cannot recover here.
-		if cause := recover(); cause != nil {
-			err = p.panicked(r.job.DocumentID, cause)
+		if value := recover(); value != nil {
+			err = p.panicked(r.job.DocumentID, value)
 		}
 	}()
 	encf, err := fiscal.NewENCF(r.invoice.Type, numbers.Next+offset)

@@ -25,20 +25,3 @@ func TestTheStoreKnowsTheLongestPauses(t *testing.T) {
 		t.Errorf("the store expects deliveries to wait for %s, they wait for %s", got, want)
 	}
 }
-
-// The leader stops after its own batch, however many requests come after it.
-func TestHandOverLetsTheNextRequestLead(t *testing.T) {
-	t.Parallel()
-	q := &numberer{plan: &Plan{}, busy: true}
-	first, second := &numberRequest{lead: make(chan struct{}, 1)}, &numberRequest{lead: make(chan struct{}, 1)}
-	q.waiting = []*numberRequest{first, second}
-	q.handOver()
-	if len(first.lead) != 1 || len(second.lead) != 0 || !q.busy {
-		t.Error("the first in the line does not lead")
-	}
-	q.waiting = nil
-	q.handOver()
-	if q.busy {
-		t.Error("a queue without requests is busy")
-	}
-}

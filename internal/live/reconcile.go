@@ -77,7 +77,7 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Result,
 			findings = append(findings, pipeline.Finding{Item: evidence.Item{Kind: evidence.NoLookUp, At: p.now()}})
 		}
 		if !resend && len(findings) == 0 && w.Invoice.Status != fiscal.Rejected {
-			return pipeline.Result{}, waitWithoutLookUp(pause)
+			return pipeline.Result{}, wait(pipeline.Wait{After: pause, Reason: cause.New(cause.NoLookUp)})
 		}
 	}
 	stay := &pipeline.Move{Wait: &pipeline.Wait{After: pause}}

@@ -73,7 +73,7 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 		if p.limit.Allow("altered "+issued.DocumentID, p.now()) {
 			p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason.String())
 		}
-		return pipeline.Result{}, p.holdAltered(reason)
+		return pipeline.Result{}, wait(pipeline.Wait{For: pipeline.WaitAside, After: p.pace.Of(sendMax, time.Second), Reason: reason})
 	}
 	if err := p.holdEnded(ctx, w, issued, attempts); err != nil {
 		return pipeline.Result{}, err
@@ -149,14 +149,14 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 // caller holds a slot of the authority's host.
 func (p *Plan) checkSignedAt(issued store.Issued) error {
 	if !p.authority.ClockConfirmed() {
-		return p.waitForSetClock()
+		return wait(pipeline.Wait{After: p.pace.Of(sendBase, 0), Reason: cause.New(cause.ClockSet)})
 	}
 	ahead, _ := p.authority.Clock()
-	wait := issued.SignedAt.Add(clockError).Sub(p.now().Add(ahead))
-	if wait <= 0 {
+	early := issued.SignedAt.Add(clockError).Sub(p.now().Add(ahead))
+	if early <= 0 {
 		return nil
 	}
-	return waitForSigningTime(wait)
+	return wait(pipeline.Wait{For: pipeline.WaitAside, After: early, Reason: cause.New(cause.SignedInFuture, early)})
 }
 
 // inconclusive records an attempt that may have arrived.

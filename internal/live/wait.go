@@ -11,7 +11,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// This file has every reason why a document waits at a stage, but for those of deliveries.
+// This file has the reasons why a document waits that more than one line is needed for.
 
 const (
 	readinessPause = time.Minute      // before a document looks at its taxpayer's data again
@@ -54,21 +54,6 @@ func (p *Plan) waitForConfirmedClock(failure error) error {
 	return wait(pipeline.Wait{After: pause, Reason: cause.New(cause.ClockUnconfirmed, cause.Of(failure))})
 }
 
-// waitForSetClock waits until the authority confirms our clock again.
-func (p *Plan) waitForSetClock() error {
-	return wait(pipeline.Wait{After: p.pace.Of(sendBase, 0), Reason: cause.New(cause.ClockSet)})
-}
-
-// waitForSigningTime waits until the authority's clock has reached the signature.
-func waitForSigningTime(after time.Duration) error {
-	return wait(pipeline.Wait{
-		For: pipeline.WaitAside, After: after, Reason: cause.New(cause.SignedInFuture, after),
-	})
-}
-
-// retryNumbering tries at once to find the next number range.
-func retryNumbering() error { return wait(pipeline.Wait{Reason: cause.New(cause.RangeExhausted)}) }
-
 // waitForTurn waits until documents with lower numbers were sent. Nothing was tried.
 func waitForTurn(what pipeline.WaitFor, after time.Duration) error {
 	return wait(pipeline.Wait{For: what, After: after, Reason: cause.New(cause.LowerNumbersFirst), Untried: true})
@@ -92,17 +77,6 @@ func (p *Plan) tryLater(pause time.Duration, failure error) error {
 // another call a moment later: the job waits for the shortest time between two look-ups.
 func (p *Plan) askLater(pause time.Duration, failure error) error {
 	return wait(p.waitForAuthority(min(pause, p.pace.Of(failedPause, lookUpPause)), lookUpPause, cause.Of(failure)))
-}
-
-// waitWithoutLookUp waits for an operator or another answer: the authority cannot be asked
-// about a number.
-func waitWithoutLookUp(pause time.Duration) error {
-	return wait(pipeline.Wait{After: pause, Reason: cause.New(cause.NoLookUp)})
-}
-
-// holdAltered holds a document whose signed bytes were altered.
-func (p *Plan) holdAltered(reason cause.Cause) error {
-	return wait(pipeline.Wait{For: pipeline.WaitAside, After: p.pace.Of(sendMax, time.Second), Reason: reason})
 }
 
 // holdEnded returns a *pipeline.WaitError for a document whose number range has ended, by

@@ -20,12 +20,12 @@ func Program(t testing.TB, name string) string {
 }
 
 // Schemas returns the folder of the authority's schemas, which are not part of the project.
-// Without it, it calls Missing.
+// Without it, it calls LeftOut.
 func Schemas(t testing.TB) string {
 	t.Helper()
 	folder := os.Getenv("FISCALHUB_XSD")
 	if folder == "" {
-		Missing(t, "schemas", "FISCALHUB_XSD is not set")
+		LeftOut(t, "schemas", "FISCALHUB_XSD is not set")
 	}
 	return folder
 }
@@ -39,9 +39,9 @@ func Missing(t testing.TB, name string, why any) {
 	t.Skipf("LEFT OUT: %s: %v; scripts/setup --missing says how to get it", name, why)
 }
 
-// NotAllowed skips a test of something that the system does not allow. CI does not change
-// that: a container may not get it.
-func NotAllowed(t testing.TB, name string, why any) {
+// LeftOut skips a test of something that the project cannot install: what the system does not
+// allow, what a registry has, or the authority's schemas. CI does not change that.
+func LeftOut(t testing.TB, name string, why any) {
 	t.Helper()
 	t.Skipf("LEFT OUT: %s: %v", name, why)
 }

@@ -23,7 +23,7 @@ func TestEveryNeedIsInTheTable(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^need ([a-z0-9-]+) `).FindAllStringSubmatch(string(setup), -1) {
 		table = append(table, m[1])
 	}
-	need := regexp.MustCompile(`needtest\.(?:Program|Missing|NotAllowed)\(t, "([^"]+)"`)
+	need := regexp.MustCompile(`needtest\.(?:Program|Missing|LeftOut)\(t, "([^"]+)"`)
 	skip := regexp.MustCompile(`\.Skip(f|Now)?\(.*`)
 	// Inputs that a generator drew, a run inside of another one, files that a flag writes, and a
 	// PostgreSQL without LZ4.

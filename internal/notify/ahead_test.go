@@ -9,6 +9,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
@@ -59,8 +60,7 @@ func newAheadEnv(t *testing.T, e *env, events int) *aheadEnv {
 func (a *aheadEnv) count() (held, delivered int) {
 	a.t.Helper()
 	for _, n := range a.events {
-		d, err := a.store.DeliveriesOf(a.t.Context(), a.scope, n.ID)
-		a.must(err)
+		d := storetest.DeliveriesOf(a.t, a.store, n)
 		if d[0].Lease != "" {
 			held++
 		}

@@ -27,7 +27,7 @@ func TestOutcomesShareCommits(t *testing.T) {
 			t.Fatalf("claimed %d deliveries, want 16", len(claimed))
 		}
 		claimed[7].Lease = "another sender's"
-		var group outcomeGroup
+		group := newOutcomeGroup(e.store)
 		results := make([]error, len(claimed))
 		var all sync.WaitGroup
 		for i, d := range claimed {
@@ -35,7 +35,7 @@ func TestOutcomesShareCommits(t *testing.T) {
 				o := store.DeliveryOutcome{State: store.DeliveryDelivered, RunAt: d.RunAt, Attempt: store.DeliveryAttempt{
 					Scope: d.Scope, ID: store.NewID(), EndpointID: d.EndpointID, EventID: d.EventID, Kind: d.Kind, Number: 1, At: e.now(), HTTPStatus: 200,
 				}}
-				_, results[i] = group.record(t.Context(), e.store, d, o)
+				_, results[i] = group.record(t.Context(), d, o)
 			})
 		}
 		all.Wait()
@@ -48,8 +48,8 @@ func TestOutcomesShareCommits(t *testing.T) {
 				t.Errorf("delivery %d: %v", i, err)
 			}
 		}
-		if logged != 15 || len(group.waiting) != 0 || group.busy {
-			t.Errorf("%d attempts are logged, want 15; the group %+v is not idle", logged, &group)
+		if logged != 15 || group.group.Waiting() != 0 {
+			t.Errorf("%d attempts are logged, want 15; %d outcomes wait", logged, group.group.Waiting())
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
@@ -58,8 +59,7 @@ func TestEachAnswerHasItsOutcome(t *testing.T) {
 				if log := e.log(hook); len(log) != 1 || log[0].Error != "status_"+strconv.Itoa(tt.code) || log[0].HTTPStatus != int64(tt.code) {
 					t.Errorf("the log: %+v", log)
 				}
-				d, err := e.store.DeliveriesOf(t.Context(), e.scope, n.ID)
-				e.must(err)
+				d := storetest.DeliveriesOf(t, e.store, n)
 				wait := d[0].RunAt.Sub(e.now())
 				if d[0].State != store.DeliveryPending || wait < tt.least || wait > tt.least+tt.least/10 {
 					t.Errorf("the delivery is %s and waits for %s, want %s", d[0].State, wait, tt.least)

@@ -80,7 +80,7 @@ type Sender struct {
 	busy, failing atomic.Int64
 	id            string // begins every lease of this sender
 	ahead         aheadQueues
-	outcomes      outcomeGroup
+	outcomes      *outcomeGroup
 	unrecorded    atomic.Int64 // attempts whose outcome waits for the database
 }
 
@@ -104,7 +104,7 @@ func NewSender(o SenderOptions) (*Sender, error) {
 	}
 	return &Sender{
 		o: o, drainTime: drainTime,
-		signal: wake.NewSignal(), replaySignal: wake.NewSignal(), id: store.NewID(),
+		signal: wake.NewSignal(), replaySignal: wake.NewSignal(), id: store.NewID(), outcomes: newOutcomeGroup(o.Store),
 	}, nil
 }
 
@@ -396,7 +396,7 @@ func (s *Sender) commitOutcome(ctx context.Context, d store.Delivery, o store.De
 			return err
 		}
 		var err error
-		if disabled, err = s.outcomes.record(context.WithoutCancel(ctx), s.o.Store, d, o); err != nil {
+		if disabled, err = s.outcomes.record(context.WithoutCancel(ctx), d, o); err != nil {
 			return err
 		}
 		return s.o.Point("after record")

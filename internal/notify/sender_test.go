@@ -16,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
@@ -94,8 +95,8 @@ func TestRetriesFollowTheSchedule(t *testing.T) {
 				t.Errorf("the log names %s, which the receiver never saw", a.ID)
 			}
 		}
-		if d, err := e.store.DeliveriesOf(t.Context(), e.scope, n.ID); err != nil || len(d) != 1 || d[0].State != store.DeliveryDelivered {
-			t.Errorf("the delivery: %+v, %v", d, err)
+		if d := storetest.DeliveriesOf(t, e.store, n); len(d) != 1 || d[0].State != store.DeliveryDelivered {
+			t.Errorf("the delivery: %+v", d)
 		}
 	})
 }
@@ -119,9 +120,9 @@ func TestADeliveryEndsAfterTenFailures(t *testing.T) {
 		if span := e.now().Sub(began); span < 68*time.Hour || span > 84*time.Hour {
 			t.Errorf("ten attempts over %s", span)
 		}
-		d, err := e.store.DeliveriesOf(t.Context(), e.scope, n.ID)
-		if err != nil || d[0].State != store.DeliveryFailed || e.read(hook).Status != store.EndpointEnabled {
-			t.Errorf("%+v, %v; the endpoint is %s", d, err, e.read(hook).Status)
+		d := storetest.DeliveriesOf(t, e.store, n)
+		if d[0].State != store.DeliveryFailed || e.read(hook).Status != store.EndpointEnabled {
+			t.Errorf("%+v; the endpoint is %s", d, e.read(hook).Status)
 		}
 		if reported[store.DeliveryPending] != 9 || reported[store.DeliveryFailed] != 1 {
 			t.Errorf("reported %v", reported)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -25,73 +27,66 @@ const (
 // same taxpayers get the same value, so many open pages cost as much as one. Its methods
 // may be called at the same time.
 type Shared struct {
-	read func(context.Context, store.Within) (Overview, error)
-	now  func() time.Time
+	read  func(context.Context, store.Within) (Overview, error)
+	now   func() time.Time
+	reads singleflight.Group
 
 	mu  sync.Mutex
-	all map[string]*sharedOverview
+	all map[string]sharedOverview
 }
 
-// sharedOverview is an overview that is read, or that one viewer reads for all.
+// sharedOverview is an overview, and when its reading began.
 type sharedOverview struct {
 	started  time.Time
-	done     chan struct{} // closed when overview and err are set
 	overview Overview
-	err      error
 }
 
 // NewShared returns a Shared that reads overviews with a reporter.
 func NewShared(r *Reporter) *Shared {
-	return &Shared{read: r.Overview, now: r.o.Now, all: map[string]*sharedOverview{}}
+	return &Shared{read: r.Overview, now: r.o.Now, all: map[string]sharedOverview{}}
 }
 
 // Overview returns the overview of taxpayers, at most two seconds old. The caller must not
 // change it: other viewers have the same maps. An error is returned to all who wait for it,
 // and the next call reads again.
 func (s *Shared) Overview(ctx context.Context, within store.Within) (Overview, error) {
-	one := s.join(ctx, within)
+	key := keyOf(within)
+	s.mu.Lock()
+	one, ok := s.all[key]
+	s.mu.Unlock()
+	if ok && one.valid(s.now()) {
+		return one.overview, nil
+	}
+	reading := s.reads.DoChan(key, func() (any, error) { return s.fill(context.WithoutCancel(ctx), key, within) })
 	select {
-	case <-one.done:
-		return one.overview, one.err
+	case r := <-reading:
+		return r.Val.(Overview), r.Err
 	case <-ctx.Done():
 		return Overview{}, ctx.Err()
 	}
 }
 
-// join returns the overview of taxpayers that is valid now. If there is none, it starts to
-// read one.
-func (s *Shared) join(ctx context.Context, within store.Within) *sharedOverview {
-	key, now := keyOf(within), s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if one := s.all[key]; one != nil && one.valid(now) {
-		return one
-	}
-	s.makeRoom(now)
-	one := &sharedOverview{started: now, done: make(chan struct{})}
-	s.all[key] = one
-	go s.fill(context.WithoutCancel(ctx), within, one)
-	return one
-}
-
-// fill reads an overview.
-func (s *Shared) fill(ctx context.Context, within store.Within, one *sharedOverview) {
+// fill reads an overview and keeps it.
+func (s *Shared) fill(ctx context.Context, key string, within store.Within) (Overview, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	defer close(one.done)
-	one.overview, one.err = s.read(ctx, within)
+	one := sharedOverview{started: s.now()}
+	var err error
+	if one.overview, err = s.read(ctx, within); err != nil {
+		return Overview{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.makeRoom(s.now())
+	s.all[key] = one
+	return one.overview, nil
 }
 
-// valid reports whether a viewer at a moment may get the overview: it is being read, or
-// was read without an error and is not old. A clock that was set back makes it invalid.
-func (o *sharedOverview) valid(now time.Time) bool {
-	select {
-	case <-o.done:
-	default:
-		return true
-	}
+// valid reports whether a viewer at a moment may get the overview: it is not old. A clock
+// that was set back makes it invalid.
+func (o sharedOverview) valid(now time.Time) bool {
 	age := now.Sub(o.started)
-	return o.err == nil && age >= 0 && age < sharedFor
+	return age >= 0 && age < sharedFor
 }
 
 // makeRoom removes overviews that are not valid, when there are many. If all are valid, it

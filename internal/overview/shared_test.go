@@ -25,7 +25,7 @@ type countedReads struct {
 
 func newCountedReads() *countedReads {
 	c := &countedReads{clock: storetest.NewClock()}
-	c.Shared = &Shared{now: c.clock.Now, all: map[string]*sharedOverview{}, read: func(ctx context.Context, _ store.Within) (Overview, error) {
+	c.Shared = &Shared{now: c.clock.Now, all: map[string]sharedOverview{}, read: func(ctx context.Context, _ store.Within) (Overview, error) {
 		c.gate.RLock()
 		defer c.gate.RUnlock()
 		c.reads.Add(1)

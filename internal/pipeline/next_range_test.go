@@ -18,7 +18,7 @@ func TestDocumentsWaitForANewNumberRange(t *testing.T) {
 		ctx := t.Context()
 		all, err := w.Store().NumberRangesOf(ctx, w.Scope, fiscal.FiscalCredit)
 		w.Must(err)
-		w.Must(w.Store().Update(ctx, func(tx *store.Tx) error { return tx.TakeNumbers(ctx, all[0], 997) }))
+		w.Must(storetest.TakeNumbers(ctx, w.Store(), all[0], 997))
 		var made []store.Invoice
 		for range 5 {
 			made = append(made, w.Create(fiscal.FiscalCredit, 1000))

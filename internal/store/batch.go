@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+
+	"github.com/fiscalhub/fiscalhub/internal/database"
 )
 
 // A Batch is a list of writes that the engine commits together or not at all. It
@@ -32,22 +34,16 @@ func (b *Batch) Fail(err error) *Batch {
 	return b
 }
 
-// Append adds the writes of another batch after those of this one.
-func (b *Batch) Append(other *Batch) *Batch {
-	b.writes, b.err = append(b.writes, other.writes...), errors.Join(b.err, other.err)
-	return b
-}
-
 // Commit writes the batch in one transaction.
 func (s *Store) Commit(ctx context.Context, b *Batch) error {
 	if b.err != nil {
 		return b.err
 	}
-	statements := make([]statement, len(b.writes))
+	statements := make([]database.Statement, len(b.writes))
 	for i, w := range b.writes {
-		statements[i] = w.statement
+		statements[i] = database.Statement(w.statement)
 	}
-	err := s.batch(ctx, statements, func(rows []int64) error {
+	err := s.Batch(ctx, statements, func(rows []int64) error {
 		for i, w := range b.writes {
 			if rows[i] == 0 && w.idle != nil {
 				return w.idle

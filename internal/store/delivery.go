@@ -73,20 +73,6 @@ func (r reader) NextDelivery(ctx context.Context, env fiscal.Environment, after 
 	return fromOptionalMicros(at), r.d.wrap("read the next delivery", err)
 }
 
-// DeliveriesOf lists the deliveries of an event, by endpoint. Only tests use it. It is here
-// because no other package contains SQL.
-func (r reader) DeliveriesOf(ctx context.Context, scope Scope, eventID string) ([]Delivery, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+deliveryColumns+` FROM webhook_deliveries d
-		WHERE environment = $1 AND taxpayer_id = $2 AND event_id = $3
-			AND endpoint_id IN (SELECT id FROM endpoints WHERE environment = $1 AND taxpayer_id = $2)
-		ORDER BY endpoint_id`, scope.Environment, scope.TaxpayerID, eventID)
-	if err != nil {
-		return nil, r.d.wrap("read deliveries", err)
-	}
-	return collect(r.d, "read deliveries", rows, scanDelivery)
-}
-
 // DeliveryOutcome is the result of an attempt and its effects.
 type DeliveryOutcome struct {
 	Attempt DeliveryAttempt

@@ -217,7 +217,7 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 	endpoint, err := scanEndpoint(tx.q.QueryRowContext(ctx, `
 		SELECT `+endpointColumns+` FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled' AND (failures < $4 OR rest_until <= $5 OR rest_until > $6) `+
-		tx.d.skipLocked, one.Environment, one.TaxpayerID, one.id, FailureThreshold, micros(c.Now), micros(c.Now.Add(longestLease))))
+		tx.d.SkipLocked, one.Environment, one.TaxpayerID, one.id, FailureThreshold, micros(c.Now), micros(c.Now.Add(longestLease))))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -248,7 +248,7 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 						AND ((o.lease_until > $4 AND o.lease_until <= $9) OR (o.run_at <= $4
 							AND (o.run_at, o.revision, o.event_id) < (d.run_at, d.revision, d.event_id)))))
 			ORDER BY d.run_at, d.revision, d.event_id
-			LIMIT (SELECT CASE WHEN free < 0 THEN 0 WHEN free < wanted THEN free ELSE wanted END FROM room) `+tx.d.skipLocked+`)
+			LIMIT (SELECT CASE WHEN free < 0 THEN 0 WHEN free < wanted THEN free ELSE wanted END FROM room) `+tx.d.SkipLocked+`)
 		UPDATE webhook_deliveries SET lease = $5, lease_until = $6
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND event_id IN (SELECT event_id FROM chosen)
 		RETURNING (SELECT n.body FROM events n WHERE `+tx.d.eventKey+` LIMIT 1), `+deliveryColumns,

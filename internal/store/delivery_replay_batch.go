@@ -120,7 +120,7 @@ func (tx *Tx) lockReplay(ctx context.Context, r Replay) (p replayPosition, err e
 	err = tx.q.QueryRowContext(ctx, `
 		SELECT position_at, position_id, until_at, done, (SELECT e.status FROM endpoints e WHERE e.id = replays.endpoint_id)
 		FROM replays
-		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND what = $4 `+tx.d.skipLocked,
+		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND what = $4 `+tx.d.SkipLocked,
 		r.Environment, r.TaxpayerID, r.EndpointID, r.What).Scan(&p.after.at, &p.after.id, &p.until, &p.done, &p.status)
 	return p, tx.d.wrap("lock replay", err)
 }

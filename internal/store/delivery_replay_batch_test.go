@@ -179,10 +179,10 @@ func TestAReplayDoesNotDoubleADelivery(t *testing.T) {
 			end(t, s, d, now.Add(time.Second), nil)
 		}
 		runReplays(t, s, now.Add(2*time.Second))
-		if got := deliveriesOf(t, s, held); len(got) != 1 || got[0].Lease != claimed[0].Lease || got[0].State != store.DeliveryPending {
+		if got := storetest.DeliveriesOf(t, s, held); len(got) != 1 || got[0].Lease != claimed[0].Lease || got[0].State != store.DeliveryPending {
 			t.Errorf("the delivery in progress: %+v", got)
 		}
-		if got := deliveriesOf(t, s, later); len(got) != 1 || got[0].State != store.DeliveryDelivered {
+		if got := storetest.DeliveriesOf(t, s, later); len(got) != 1 || got[0].State != store.DeliveryDelivered {
 			t.Errorf("the event after the request: %+v", got)
 		}
 		if got := claimDue(t, s, now.Add(3*time.Second), 9); len(got) != 0 {

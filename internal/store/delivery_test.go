@@ -17,15 +17,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func deliveriesOf(t *testing.T, s *store.Store, n store.Event) []store.Delivery {
-	t.Helper()
-	got, err := s.DeliveriesOf(t.Context(), n.Scope, n.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
 // claimDue claims the due deliveries of production for a minute.
 func claimDue(t *testing.T, s *store.Store, now time.Time, limit int) []store.Delivery {
 	t.Helper()
@@ -82,7 +73,7 @@ func TestAnEventGoesToTheEndpointsThatAskForIt(t *testing.T) {
 		}}
 		want = append(want, want[0])
 		want[1].EndpointID = some.ID
-		if diff := cmp.Diff(want, deliveriesOf(t, s, n)); diff != "" {
+		if diff := cmp.Diff(want, storetest.DeliveriesOf(t, s, n)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
@@ -449,7 +440,7 @@ func TestAnEndpointIsDisabled(t *testing.T) {
 			t.Errorf("the other endpoint gets %+v; want the event that one was disabled", notified)
 		}
 		missed := addEvent(t, s, sampleEvent(scope, "a", now))
-		if got := deliveriesOf(t, s, missed); len(got) != 0 {
+		if got := storetest.DeliveriesOf(t, s, missed); len(got) != 0 {
 			t.Errorf("a delivery for a disabled endpoint: %+v", got)
 		}
 		// Its pending delivery continues when it is enabled.

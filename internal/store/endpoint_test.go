@@ -112,7 +112,7 @@ func TestAnEndpointIsRotatedDisabledEnabledAndDeleted(t *testing.T) {
 		if err := s.QueryRow(t.Context(), `SELECT count(*) FROM endpoints WHERE secret IS NOT NULL OR old_secret IS NOT NULL`).Scan(&left); err != nil || left != 0 {
 			t.Errorf("%d secrets are left, %v", left, err)
 		}
-		if got := deliveriesOf(t, s, waiting); len(got) != 1 || got[0].State != store.DeliveryFailed {
+		if got := storetest.DeliveriesOf(t, s, waiting); len(got) != 1 || got[0].State != store.DeliveryFailed {
 			t.Errorf("the pending delivery of a deleted endpoint: %+v, want it failed", got)
 		}
 		for name, fn := range map[string]func(tx *store.Tx) error{

@@ -101,7 +101,7 @@ const (
 func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) ([]Event, error) {
 	soon, cancel := context.WithTimeout(ctx, numberWait)
 	defer cancel()
-	if err := s.numberEvents(soon, scope, after); err != nil && !errors.Is(err, ErrUnavailable) && !isContextError(err) {
+	if err := s.numberEvents(soon, scope, after); err != nil && !errors.Is(err, ErrUnavailable) && soon.Err() == nil {
 		return nil, err
 	}
 	rows, err := s.q.QueryContext(ctx, `

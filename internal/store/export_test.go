@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/database"
 )
 
 // Exec runs any statement in a transaction.
@@ -25,9 +27,6 @@ func (s *Store) QueryRow(ctx context.Context, query string, args ...any) *sql.Ro
 	return s.q.QueryRowContext(ctx, query, args...)
 }
 
-// WaitLimit is how long a transaction waits before it can start.
-const WaitLimit = sqliteWait
-
 // SuspendedFrom is the first run_at of suspended jobs.
 const SuspendedFrom = suspendedFrom
 
@@ -40,7 +39,7 @@ const (
 // Explainer shows how the engine runs the statements of a transaction. It prepares
 // each statement once, as the service does: later runs have the plan of the first.
 type Explainer struct {
-	querier
+	database.Querier
 	postgres bool
 	prepared map[string]string
 	Blocks   int      // blocks that PostgreSQL read to find rows
@@ -50,16 +49,16 @@ type Explainer struct {
 // TxOn runs the statements of a transaction on a connection of the test, which begins
 // and ends the transaction itself.
 func TxOn(conn *sql.Conn, engine string) *Tx {
-	d := sqliteDialect()
+	d := &database.Dialect{Name: engine}
 	if engine == "postgres" {
-		d = postgresDialect()
+		d.SkipLocked = "FOR UPDATE SKIP LOCKED"
 	}
-	return &Tx{reader{q: conn, d: d}, time.Now}
+	return &Tx{reader{q: conn, d: newDialect(d)}, time.Now}
 }
 
 // Explain makes the transaction explain each query before it runs it.
 func (tx *Tx) Explain() *Explainer {
-	e := &Explainer{querier: tx.q, postgres: tx.d.name == "postgres", prepared: map[string]string{}}
+	e := &Explainer{Querier: tx.q, postgres: tx.d.Name == "postgres", prepared: map[string]string{}}
 	tx.q = e
 	return e
 }
@@ -71,14 +70,14 @@ func (e *Explainer) QueryContext(ctx context.Context, query string, args ...any)
 	if err := e.explain(ctx, query, args); err != nil {
 		return nil, fmt.Errorf("explain: %w", err)
 	}
-	return e.querier.QueryContext(ctx, query, args...)
+	return e.Querier.QueryContext(ctx, query, args...)
 }
 
 func (e *Explainer) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if err := e.explain(ctx, query, args); err != nil {
 		panic(err) // a row cannot carry the error
 	}
-	return e.querier.QueryRowContext(ctx, query, args...)
+	return e.Querier.QueryRowContext(ctx, query, args...)
 }
 
 func (e *Explainer) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
@@ -87,7 +86,7 @@ func (e *Explainer) ExecContext(ctx context.Context, query string, args ...any) 
 			return nil, fmt.Errorf("explain: %w", err)
 		}
 	}
-	return e.querier.ExecContext(ctx, query, args...)
+	return e.Querier.ExecContext(ctx, query, args...)
 }
 
 func (e *Explainer) explain(ctx context.Context, query string, args []any) error {
@@ -98,7 +97,7 @@ func (e *Explainer) explain(ctx context.Context, query string, args []any) error
 	if !known {
 		name = fmt.Sprintf("explained_%d", len(e.prepared))
 		e.prepared[query] = name
-		if _, err := e.querier.ExecContext(ctx, `PREPARE `+name+` AS `+query); err != nil {
+		if _, err := e.Querier.ExecContext(ctx, `PREPARE `+name+` AS `+query); err != nil {
 			return err
 		}
 	}
@@ -106,11 +105,11 @@ func (e *Explainer) explain(ctx context.Context, query string, args []any) error
 	for i, arg := range args {
 		values[i] = "'" + strings.ReplaceAll(fmt.Sprint(arg), "'", "''") + "'"
 	}
-	if _, err := e.querier.ExecContext(ctx, `SAVEPOINT explained`); err != nil {
+	if _, err := e.Querier.ExecContext(ctx, `SAVEPOINT explained`); err != nil {
 		return err
 	}
 	var text string
-	err := e.querier.QueryRowContext(ctx, `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE `+name+` (`+strings.Join(values, ", ")+`)`).Scan(&text)
+	err := e.Querier.QueryRowContext(ctx, `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE `+name+` (`+strings.Join(values, ", ")+`)`).Scan(&text)
 	if err != nil {
 		return err
 	}
@@ -120,7 +119,7 @@ func (e *Explainer) explain(ctx context.Context, query string, args []any) error
 	}
 	e.Blocks += plans[0].Plan.blocks()
 	e.Plans = append(e.Plans, text)
-	_, err = e.querier.ExecContext(ctx, `ROLLBACK TO explained`)
+	_, err = e.Querier.ExecContext(ctx, `ROLLBACK TO explained`)
 	return err
 }
 
@@ -142,7 +141,7 @@ func (p explainedPlan) blocks() int {
 }
 
 func (e *Explainer) explainSQLite(ctx context.Context, query string, args []any) error {
-	rows, err := e.querier.QueryContext(ctx, `EXPLAIN QUERY PLAN `+query, args...)
+	rows, err := e.Querier.QueryContext(ctx, `EXPLAIN QUERY PLAN `+query, args...)
 	if err != nil {
 		return err
 	}
@@ -160,27 +159,13 @@ func (e *Explainer) explainSQLite(ctx context.Context, query string, args []any)
 	return rows.Err()
 }
 
+// TakeNumbers takes numbers of a range without documents. The error is ErrNumbersTaken when
+// the range does not give them.
+func (tx *Tx) TakeNumbers(ctx context.Context, n NumberRange, count int64) error {
+	return tx.writeOne(ctx, "take numbers", ErrNumbersTaken, takeNumbers(n, count))
+}
+
 // NumberEvents gives events of a taxpayer a position in its feed.
 func (tx *Tx) NumberEvents(ctx context.Context, scope Scope) error {
 	return tx.numberEvents(ctx, scope, 0)
 }
-
-// RunMigration runs fn as the transaction of a migration.
-func (s *Store) RunMigration(ctx context.Context, fn func(*Tx) error) error {
-	return s.e.migration(ctx, s.log, func(step migrationStep) error {
-		return step(ctx, func(q querier) error { return fn(&Tx{reader{q: q, d: s.d}, s.Now}) })
-	})
-}
-
-// SchemaOfTheFirstRelease is the schema version that programs of the first release know.
-const SchemaOfTheFirstRelease = firstCompatible
-
-// LimitedDial and PostgresUnavailable are parts of the connections to PostgreSQL.
-var (
-	LimitedDial         = limitedDial
-	PostgresUnavailable = postgresUnavailable
-	PostgresLost        = postgresLost
-)
-
-// ClosePostgres closes a store on PostgreSQL that has these connections.
-func ClosePostgres(db *sql.DB) error { return (&postgres{db: db}).close() }

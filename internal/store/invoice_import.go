@@ -18,7 +18,7 @@ func (s *Store) ImportRequests(ctx context.Context, invoices []Invoice, request 
 		if err != nil {
 			return err
 		}
-		columns, values = len(one.args), append(values, one.args...)
+		columns, values = len(one.Args), append(values, one.Args...)
 	}
 	return s.Update(ctx, func(tx *Tx) error {
 		return inChunks(values, columns, func(some []any, list string) error {

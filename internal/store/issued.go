@@ -119,9 +119,9 @@ func (s *Store) IssueAll(ctx context.Context, timeline string, numbers NumberRan
 	const each = 2
 	statements := make([]statement, 1, 1+each*len(all))
 	statements[0] = takeNumbers(numbers, int64(len(all)))
-	if timeline != "" && s.d.timelineText != "" {
-		args := append(statements[0].args, timeline)
-		statements[0] = statement{statements[0].text + ` AND ` + s.d.timelineText + ` = $` + strconv.Itoa(len(args)), args}
+	if timeline != "" && s.d.TimelineText != "" {
+		args := append(statements[0].Args, timeline)
+		statements[0] = statement{statements[0].Text + ` AND ` + s.d.TimelineText + ` = $` + strconv.Itoa(len(args)), args}
 	}
 	for _, one := range all {
 		statements = append(statements, numberJob(one.Job, stage, one.ENCF, until), s.d.issue(one.Issued))

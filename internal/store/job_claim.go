@@ -121,7 +121,7 @@ func (tx *Tx) lockFree(ctx context.Context, c Claim, documentIDs []string, limit
 		WHERE document_id IN (`+ids+`)
 			AND (run_at <= `+now+` OR run_at > `+pause+` AND (queue <> '`+string(QueueDeliver)+`' OR run_at > `+deliverPause+`))
 			AND (lease_until <= `+now+` OR lease_until > `+far+`)
-		ORDER BY run_at, document_id LIMIT `+most+` `+tx.d.skipLocked,
+		ORDER BY run_at, document_id LIMIT `+most+` `+tx.d.SkipLocked,
 		append(args, micros(c.Now), micros(c.Now.Add(longestLease)), limit,
 			farAhead(c.Now, LongestPause(QueueMain)), farAhead(c.Now, LongestPause(QueueDeliver)))...)
 	if err != nil {

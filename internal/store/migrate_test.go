@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,6 +185,9 @@ func TestANewerCompatibleSchemaIsAccepted(t *testing.T) {
 	})
 }
 
+// firstRelease is the schema version that programs of the first release know.
+const firstRelease = 7
+
 // Programs of the first release are ready only while the greatest version in
 // schema_versions is their own. A cluster must run through an upgrade, so this holds on
 // PostgreSQL. On SQLite one process uses the database, and a migration that renames tables
@@ -197,7 +199,7 @@ func TestProgramsOfTheFirstReleaseStayReady(t *testing.T) {
 		if err := s.QueryRow(t.Context(), `SELECT coalesce(max(version), 0) FROM schema_versions`).Scan(&version); err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]int64{"postgres": store.SchemaOfTheFirstRelease, "sqlite": 30}[s.Engine()]
+		want := map[string]int64{"postgres": firstRelease, "sqlite": 30}[s.Engine()]
 		if newest, err := s.SchemaVersion(t.Context()); err != nil || version != want || newest < version {
 			t.Errorf("an earlier program sees version %d of %d, %v; want %d", version, newest, err, want)
 		}
@@ -220,101 +222,6 @@ func TestADatabaseThatMissesAMigrationIsNotReady(t *testing.T) {
 		}
 		if err := storetest.Open(t, address, time.Now).Ready(t.Context()); err != nil {
 			t.Errorf("after the migration: %v", err)
-		}
-	})
-}
-
-func TestAMigrationHasNoTimeLimit(t *testing.T) {
-	t.Parallel()
-	s := storetest.Open(t, storetest.Address(t, "postgres"), time.Now)
-	err := s.RunMigration(t.Context(), func(tx *store.Tx) error {
-		return tx.Exec(t.Context(), `DO $$ BEGIN
-			IF current_setting('statement_timeout') <> '0' THEN RAISE 'the statement has a time limit'; END IF;
-			IF current_setting('lock_timeout') = '0' THEN RAISE 'the wait for a lock has no time limit'; END IF;
-		END $$`)
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// A transaction of the service has a row of the table that a migration changes. The
-// migration waits, but not in front of the other statements.
-func TestAMigrationTriesAgainUntilItGetsItsLocks(t *testing.T) {
-	t.Parallel()
-	s := storetest.Open(t, storetest.As(storetest.Address(t, "postgres"), storetest.Migrator), time.Now)
-	ctx := t.Context()
-	held, release := make(chan struct{}), make(chan struct{})
-	var all sync.WaitGroup
-	all.Go(func() {
-		err := s.Update(ctx, func(tx *store.Tx) error {
-			err := tx.CreateTaxpayer(ctx, sampleTaxpayer())
-			close(held)
-			<-release
-			return err
-		})
-		if err != nil {
-			t.Errorf("the transaction of the service: %v", err)
-		}
-	})
-	<-held
-	attempts := 0
-	err := s.RunMigration(ctx, func(tx *store.Tx) error {
-		if attempts++; attempts == 3 {
-			close(release)
-			all.Wait()
-		}
-		return tx.Exec(ctx, `ALTER TABLE taxpayers ADD COLUMN extra TEXT`)
-	})
-	if err != nil || attempts < 3 {
-		t.Errorf("the migration after %d attempts: %v", attempts, err)
-	}
-	if n := count(t, s, "taxpayers"); n != 1 {
-		t.Errorf("%d taxpayers, want 1", n)
-	}
-}
-
-// A migration waits for as long as another process migrates.
-func TestOneProcessMigratesAtATime(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		first, second := storetest.Open(t, address, time.Now), storetest.Open(t, address, time.Now)
-		var running atomic.Int64
-		together(2, func(i int) {
-			err := []*store.Store{first, second}[i].RunMigration(t.Context(), func(tx *store.Tx) error {
-				if running.Add(1) != 1 {
-					t.Error("two migrations run at the same time")
-				}
-				for range 50 {
-					if err := tx.Exec(t.Context(), `UPDATE taxpayers SET rnc = rnc WHERE id = $1`, "x"); err != nil {
-						return err
-					}
-				}
-				running.Add(-1)
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	})
-}
-
-func TestAMigrationThatWaitsEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		first, second := storetest.Open(t, address, time.Now), storetest.Open(t, address, time.Now)
-		err := first.RunMigration(t.Context(), func(*store.Tx) error {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			err := second.RunMigration(ctx, func(*store.Tx) error { return nil })
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v, want the error of the context", err)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
 		}
 	})
 }

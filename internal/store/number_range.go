@@ -132,15 +132,8 @@ func scanNumberRange(r row) (NumberRange, error) {
 	return n, err
 }
 
-// TakeNumbers takes count numbers of a range, starting with n.Next, without documents. Only
-// tests use it: IssueAll takes numbers together with their documents. The row stays locked
-// until the transaction ends. When the transaction fails, the numbers are free again.
-// The error is ErrNumbersTaken when the stored range has another next number, is fenced,
-// or has too few numbers left.
-func (tx *Tx) TakeNumbers(ctx context.Context, n NumberRange, count int64) error {
-	return tx.writeOne(ctx, "take numbers", ErrNumbersTaken, takeNumbers(n, count))
-}
-
+// takeNumbers takes count numbers of a range, starting with n.Next. It changes no row when
+// the stored range has another next number, is fenced, or has too few numbers left.
 func takeNumbers(n NumberRange, count int64) statement {
 	return statement{`
 		UPDATE number_ranges SET next_number = next_number + cast($5 AS bigint)

@@ -45,8 +45,7 @@ func (s *Store) Register(ctx context.Context, r Registration) (known *StoredRepl
 		return nil
 	}
 	if r.Audit == nil {
-		s.statements.Add(int64(len(statements)))
-		err = s.guard(func() error { return s.e.insert(ctx, statements, check) })
+		err = s.Insert(ctx, forEngine(statements), check)
 	} else {
 		err = s.registerAudited(ctx, statements, check, *r.Audit)
 	}

@@ -202,7 +202,7 @@ func TestAnExistingDatabaseGetsTheRoles(t *testing.T) {
 	}
 
 	later := storetest.Open(t, storetest.As(address, storetest.Migrator), time.Now)
-	if err := later.RunMigration(t.Context(), func(tx *store.Tx) error {
+	if err := later.Update(t.Context(), func(tx *store.Tx) error {
 		return tx.Exec(t.Context(), `CREATE TABLE later (id TEXT NOT NULL PRIMARY KEY); ALTER TABLE documents ADD COLUMN later TEXT`)
 	}); err != nil {
 		t.Fatal(err)

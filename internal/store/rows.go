@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/database"
 )
 
 // row is the part of *sql.Row and *sql.Rows that reads the columns of one row.
@@ -76,18 +78,26 @@ type afterScan struct {
 func (a afterScan) Scan(dest ...any) error { return a.row.Scan(append(a.first, dest...)...) }
 
 // statement is a statement with its arguments.
-type statement struct {
-	text string
-	args []any
-}
+type statement database.Statement
 
 // run executes the statement and returns how many rows it changed.
-func (s statement) run(ctx context.Context, q querier) (int64, error) {
-	done, err := q.ExecContext(ctx, s.text, s.args...)
-	if err != nil {
-		return 0, err
+func (s statement) run(ctx context.Context, q database.Querier) (int64, error) {
+	return database.Statement(s).Run(ctx, q)
+}
+
+// batch runs statements in one transaction. check receives the number of rows that each
+// of them changed; an error of check rolls back.
+func (s *Store) batch(ctx context.Context, statements []statement, check func(rows []int64) error) error {
+	return s.Batch(ctx, forEngine(statements), check)
+}
+
+// forEngine returns statements in the form that the engine takes.
+func forEngine(statements []statement) []database.Statement {
+	all := make([]database.Statement, len(statements))
+	for i, s := range statements {
+		all[i] = database.Statement(s)
 	}
-	return done.RowsAffected()
+	return all
 }
 
 // change executes a statement and reports whether it changed a row.

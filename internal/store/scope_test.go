@@ -193,7 +193,7 @@ func TestStatementsAreScoped(t *testing.T) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if !used[name] {
+		if !used[name] && !strings.HasPrefix(name, "schema_") { // package database has the statements of those
 			t.Errorf("no statement names the table %s: the test does not see its statements", name)
 		}
 	}

@@ -10,6 +10,7 @@ package witness
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"sync"
 
 	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
+	"github.com/fiscalhub/fiscalhub/internal/combine"
 )
 
 // ErrDamaged means that the file cannot be trusted: a record of it was changed, is
@@ -68,9 +70,9 @@ type entry struct {
 type File struct {
 	path, name, database string
 
-	batchMu sync.Mutex // guards next and durable
-	next    *batch
-	durable map[key]int64
+	writes    combine.Group[[]record]
+	durableMu sync.Mutex
+	durable   map[key]int64
 
 	writeMu  sync.Mutex // guards file, lengthAt, sync, failed and broken; one goroutine writes at a time
 	file     *os.File
@@ -89,13 +91,6 @@ type File struct {
 
 // owner is an RNC and a document type. Ranges of one owner may overlap.
 type owner struct{ rnc, kind string }
-
-// batch is a list of records that one fsync makes durable.
-type batch struct {
-	records []record
-	done    bool
-	err     error
-}
 
 // Create creates the file and opens it. The name is that of the environment that the
 // file belongs to, and database that of its database; Open checks them. With inDoubt,
@@ -124,10 +119,12 @@ func Open(path, name, database string) (*File, error) {
 }
 
 func newFile(path, name, database string) *File {
-	return &File{
-		path: path, name: name, database: database, next: &batch{}, durable: make(map[key]int64), broken: make(chan struct{}),
+	f := &File{
+		path: path, name: name, database: database, durable: make(map[key]int64), broken: make(chan struct{}),
 		sync: (*os.File).Sync, labels: make(map[string]string), entries: make(map[owner]map[int64]entry),
 	}
+	f.writes.Run = f.writeAll
+	return f
 }
 
 func (f *File) open() error {
@@ -203,36 +200,35 @@ func (r Range) key() key { return key{r.RNC, r.Type, r.First} }
 
 func (r Range) seenKey() key { return key{r.RNC, seenKind(r.Type), r.First} }
 
-// add puts records into the next batch and returns when the batch is durable.
+// add returns when records are durable. Concurrent calls share an fsync.
 func (f *File) add(records ...record) error {
-	f.batchMu.Lock()
+	f.durableMu.Lock()
 	records = slices.DeleteFunc(records, func(r record) bool { return r.verb == verbSent && f.durable[r.key] >= r.number })
+	f.durableMu.Unlock()
 	if len(records) == 0 {
-		f.batchMu.Unlock()
 		return nil
 	}
-	mine := f.next
-	mine.records = append(mine.records, records...)
-	f.batchMu.Unlock()
+	return f.writes.Do(context.Background(), records) //nolint:forbidigo // a record that is written stays written, whoever gives up
+}
 
+// writeAll makes the records of calls durable.
+func (f *File) writeAll(_ context.Context, calls []*combine.Call[[]record]) {
+	var all []record
+	for _, c := range calls {
+		all = append(all, c.Value...)
+	}
 	f.writeMu.Lock()
-	defer f.writeMu.Unlock()
-	if mine.done { // another goroutine has written the batch
-		return mine.err
+	err := f.commit(all)
+	f.writeMu.Unlock()
+	combine.SetAll(calls, err)
+	if err != nil {
+		return
 	}
-	f.batchMu.Lock()
-	f.next = &batch{}
-	f.batchMu.Unlock()
-	mine.err, mine.done = f.commit(mine.records), true
-	if mine.err != nil {
-		return mine.err
-	}
-	f.batchMu.Lock()
-	defer f.batchMu.Unlock()
-	for _, r := range mine.records {
+	f.durableMu.Lock()
+	defer f.durableMu.Unlock()
+	for _, r := range all {
 		f.durable[r.key] = max(f.durable[r.key], r.number)
 	}
-	return nil
 }
 
 // commit appends records to the file and syncs it.

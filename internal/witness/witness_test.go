@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -438,10 +439,8 @@ func TestConcurrentCallsShareAnFsync(t *testing.T) {
 	for n := int64(2); n <= 50; n++ {
 		call(n)
 	}
-	for gathered := 0; gathered < 49; { // until all calls wait
-		f.batchMu.Lock()
-		gathered = len(f.next.records)
-		f.batchMu.Unlock()
+	for f.writes.Waiting() < 49 { // until all calls wait
+		runtime.Gosched()
 	}
 	close(leave)
 	callers.Wait()

@@ -40,7 +40,7 @@ type Fault struct {
 func New(t testing.TB, names ...string) *Network {
 	t.Helper()
 	if os.Getuid() != 0 {
-		needtest.NotAllowed(t, "network-namespaces", "they need the user root")
+		needtest.LeftOut(t, "network-namespaces", "they need the user root")
 	}
 	n := &Network{hosts: map[netip.Addr]*Host{}, byName: map[string]*Host{}, faults: map[direction]Fault{}}
 	t.Cleanup(func() {
@@ -54,7 +54,7 @@ func New(t testing.TB, names ...string) *Network {
 		address = address.Next()
 		h, err := newHost(name, address)
 		if err != nil {
-			needtest.NotAllowed(t, "network-namespaces", err)
+			needtest.LeftOut(t, "network-namespaces", err)
 		}
 		n.hosts[address], n.byName[name] = h, h
 	}

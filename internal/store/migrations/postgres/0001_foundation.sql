@@ -1,3 +1,4 @@
+-- breaks earlier programs
 -- The foundation: taxpayers, credentials, invoices with their fiscal document,
 -- idempotent answers, history, jobs and the shared rows of the rate limiter.
 -- Ordered text is COLLATE "C" because SQLite compares bytes; instants are

@@ -1,3 +1,4 @@
+-- breaks earlier programs
 -- The certificates that taxpayers sign with. The private key is sealed; the
 -- fingerprint, the SHA-256 of the certificate, makes importing one twice the
 -- same as importing it once.

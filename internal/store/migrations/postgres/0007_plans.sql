@@ -1,3 +1,4 @@
+-- breaks earlier programs
 -- Statements are planned once, on tables that may still be empty, where every
 -- index that begins with the environment seems as good as another: the server
 -- then takes the one that was made last. So the most telling index is made last.

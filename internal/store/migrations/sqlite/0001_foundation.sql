@@ -1,3 +1,4 @@
+-- breaks earlier programs
 -- The foundation: taxpayers, credentials, invoices with their fiscal document,
 -- idempotent answers, history, jobs and the shared rows of the rate limiter.
 -- Instants are microseconds UTC; amounts are canonical decimal text, and

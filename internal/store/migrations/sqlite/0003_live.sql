@@ -1,3 +1,4 @@
+-- breaks earlier programs
 -- What the live environments need: authorised ranges of numbers, the ledger of
 -- numbers with the signed documents, what was sent and what was learnt of it,
 -- and the printed pages. Signed bytes and evidence are only ever added.

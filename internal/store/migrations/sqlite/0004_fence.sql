@@ -1,3 +1,4 @@
+-- breaks earlier programs
 -- What stands against a database that is older than what was sent from it: the
 -- numbers that were given up because of it, and which nodes have a witness.
 

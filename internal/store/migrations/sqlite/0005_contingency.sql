@@ -1,3 +1,4 @@
+-- breaks earlier programs
 -- When the authority could not be reached for long: who sells meanwhile prints a
 -- legend, and what was kept back has a deadline once it is over.
 

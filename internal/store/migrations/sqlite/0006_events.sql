@@ -1,3 +1,4 @@
+-- breaks earlier programs
 -- What integrators are told, whom to tell, and what came of telling them; who
 -- may tell us; and what was told or used already.
 -- A notice is written with the change that it tells of, and has no place in the

@@ -1,3 +1,4 @@
+-- breaks earlier programs
 -- Workers pass by the jobs of taxpayers that have their share without reading
 -- them. What became of a number is no change of the document: its bytes need not
 -- be compared.
