@@ -206,6 +206,22 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// The files and folders that the pages name exist. The changelog may name what is gone.
+func TestPagesNameFilesThatExist(t *testing.T) {
+	t.Parallel()
+	path := regexp.MustCompile("`((?:bench|clients?|cmd|deploy|docs|examples|internal|openapi|scripts|systemtest|tools)/[\\w./-]+)`")
+	for _, page := range pages(t) {
+		if page == "CHANGELOG.md" {
+			continue
+		}
+		for _, m := range path.FindAllStringSubmatch(read(t, "../"+page), -1) {
+			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+}
+
 // A reader gets from the README to every page with two links; to the Spanish pages from
 // the Spanish README.
 func TestEveryPageIsTwoLinksFromTheReadme(t *testing.T) {

@@ -74,7 +74,7 @@ func TestOperationsInABrowser(t *testing.T) {
 	if os.Getenv("FISCALHUB_PICTURES") == "" {
 		return
 	}
-	e.must(e.people.SetPreferences(t.Context(), u.ID, "", "dark"))
+	e.must(e.o.People.SetPreferences(t.Context(), u.ID, "", "dark"))
 	for name, address := range map[string]string{
 		"taxpayer": "/console/taxpayers/" + e.taxpayer, "taxpayers": "/console/taxpayers", "keys": "/console/keys?state=all",
 		"webhook": "/console/webhooks/" + e.endpoints()[0].ID, "requests": "/console/requests",
@@ -105,7 +105,7 @@ func (e *env) browserWebhook(b *tab) {
 	b.click(`form:has(#since) button`)
 	b.wait(`document.body.innerText.includes('Se reenviará 1 evento')`)
 	now := e.clock.Now()
-	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error {
+	e.must(e.o.Store.Update(e.t.Context(), func(tx *store.Tx) error {
 		return tx.AddDeliveryAttempt(e.t.Context(), store.DeliveryAttempt{
 			Scope: hook.Scope, ID: store.NewID(), EndpointID: hook.ID, EventID: n.ID, Kind: n.Kind, Number: 1, At: now, Took: 97 * time.Millisecond, HTTPStatus: 200,
 		})

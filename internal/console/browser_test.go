@@ -18,12 +18,12 @@ func TestAPersonInABrowser(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.addTaxpayer("199000102", "Comercial Demostración, SRL")
-	u, link, err := e.people.Create(t.Context(), people.Invitation{Name: "Ana Pérez", Email: "ana@example.com", Role: store.RoleOperator})
+	u, link, err := e.o.People.Create(t.Context(), people.Invitation{Name: "Ana Pérez", Email: "ana@example.com", Role: store.RoleOperator})
 	e.must(err)
 	for i, role := range []store.Role{store.RoleAuditor, store.RoleAccountant, store.RoleDeveloper} {
 		b, made := e.signedIn(role, e.taxpayer)
 		if i == 2 {
-			_, err := e.people.Disable(t.Context(), made.ID)
+			_, err := e.o.People.Disable(t.Context(), made.ID)
 			e.must(err)
 		}
 		b.get("/console/")
@@ -78,7 +78,7 @@ func TestAPersonInABrowser(t *testing.T) {
 		b.open("/console/" + strings.TrimPrefix(name, "overview"))
 		b.picture(strings.NewReplacer("?", "-", "=", "-").Replace(name) + "-dark")
 	}
-	e.must(e.people.SetPreferences(t.Context(), u.ID, "en", ""))
+	e.must(e.o.People.SetPreferences(t.Context(), u.ID, "en", ""))
 	b.open("/console/audit?verify=1")
 	b.wait(`document.documentElement.lang === 'en' && document.querySelector('.box-good')`)
 	b.picture("audit")
@@ -134,7 +134,7 @@ func TestALiveFragmentInABrowser(t *testing.T) {
 	b.wait(`!document.querySelector('#stale').hidden`)
 	broken.Store(false)
 	b.wait(`document.querySelector('#stale').hidden`)
-	_, err := e.people.Disable(t.Context(), u.ID)
+	_, err := e.o.People.Disable(t.Context(), u.ID)
 	e.must(err)
 	b.wait(`location.pathname === '/console/sign-in'`)
 }

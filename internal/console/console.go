@@ -106,30 +106,8 @@ func (o Options) check() error {
 
 // Console is the HTTP handler of the console.
 type Console struct {
-	store        *store.Store
-	people       *people.People
-	keyring      *access.Keyring
-	environment  fiscal.Environment
-	baseURL      string
-	basePath     string // of baseURL
-	clients      *capacity.ClientFinder
-	capacity     *capacity.Capacity
-	limit        func(*http.Request) bool
-	now          func() time.Time
-	log          *slog.Logger
-	certificates *access.Certificates
-	endpoints    *notify.Endpoints
-	pipeline     *pipeline.Pipeline
-	exports      *export.Jobs
-	trusted      bool
-	receiverURL  string
-
-	// The functions of the authority are nil in the sandbox.
-	services       func() ([]overview.ServiceFigures, error)
-	authorityClock func() (ahead time.Duration, known bool)
-	release        func(ctx context.Context, scope store.Scope) error
-
-	requireSecondFactor bool
+	o        Options
+	basePath string // of o.BaseURL
 
 	pages     []page
 	texts     lang.Texts
@@ -153,15 +131,10 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	c := &Console{
-		store: o.Store, people: o.People, keyring: o.Keyring, environment: o.Environment, baseURL: o.BaseURL, basePath: pathOf(o.BaseURL),
-		clients: o.Clients, capacity: o.Capacity, limit: o.Limit, now: o.Now, log: o.Log, requireSecondFactor: o.RequireSecondFactor,
-		certificates: o.Certificates, endpoints: o.Endpoints, pipeline: o.Pipeline, exports: o.Exports,
-		trusted: o.Trusted, receiverURL: o.ReceiverURL,
-		services: o.Services, authorityClock: o.AuthorityClock, release: o.Release,
-		crossSite: http.NewCrossOriginProtection(),
+		o: o, basePath: pathOf(o.BaseURL), crossSite: http.NewCrossOriginProtection(),
 	}
-	if c.limit == nil {
-		c.limit = func(*http.Request) bool { return true }
+	if c.o.Limit == nil {
+		c.o.Limit = func(*http.Request) bool { return true }
 	}
 	c.credentials = access.NewCredentials(o.Store, o.Keyring, o.Now)
 	c.pages = c.table()
@@ -282,7 +255,7 @@ func (c *Console) serve(x *request) error {
 	if err := c.identify(x); err != nil {
 		return err
 	}
-	if !x.signedIn() && !c.limit(x.Request) {
+	if !x.signedIn() && !c.o.Limit(x.Request) {
 		return errLimited
 	}
 	found, others := c.match(x)
@@ -337,7 +310,7 @@ func (c *Console) authorize(x *request) error {
 
 // lacksSecondFactor reports whether the person must set up a second factor first.
 func (c *Console) lacksSecondFactor(x *request) bool {
-	return c.requireSecondFactor && x.viewer.Role() == store.RoleOperator && x.viewer.user.SecondFactorAt.IsZero()
+	return c.o.RequireSecondFactor && x.viewer.Role() == store.RoleOperator && x.viewer.user.SecondFactorAt.IsZero()
 }
 
 func (c *Console) recoverPanic(x *request) {
@@ -350,6 +323,6 @@ func (c *Console) recoverPanic(x *request) {
 	}
 	// The value may contain a password or other data of the person; its type and the stack
 	// do not.
-	c.log.Error("A panic has stopped a request of the console.", "request_id", x.id, "type", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
+	c.o.Log.Error("A panic has stopped a request of the console.", "request_id", x.id, "type", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
 	c.answerError(x, errors.New("panic"))
 }

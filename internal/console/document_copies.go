@@ -43,7 +43,7 @@ func (x *request) reissue(inv store.Invoice) (r reissue, err error) {
 
 // differs reports whether the authority shows a document differently.
 func (x *request) differs(inv store.Invoice) (bool, error) {
-	all, err := x.console.store.DifferencesOf(x.Context(), inv.Scope, inv.DocumentID)
+	all, err := x.console.o.Store.DifferencesOf(x.Context(), inv.Scope, inv.DocumentID)
 	return slices.ContainsFunc(all, func(d store.Difference) bool { return d.EndedAt.IsZero() }), err
 }
 
@@ -96,7 +96,7 @@ func (x *request) copyFamily(inv store.Invoice, most int) (f copyFamily, err err
 	for n := 2; err == nil && len(f.Copies) < most; n++ {
 		f.FreeID = f.Original.ExternalID + "-" + strconv.Itoa(n)
 		var found store.Invoice
-		if found, err = x.console.store.InvoiceByExternalID(x.Context(), inv.Scope, f.FreeID); err == nil {
+		if found, err = x.console.o.Store.InvoiceByExternalID(x.Context(), inv.Scope, f.FreeID); err == nil {
 			f.Copies = append(f.Copies, found)
 		}
 	}
@@ -120,7 +120,7 @@ func (x *request) originalOf(inv store.Invoice) (store.Invoice, error) {
 	if !ok || base == "" || err != nil || n < 2 || strconv.Itoa(n) != number {
 		return store.Invoice{}, store.ErrNotFound
 	}
-	return x.console.store.InvoiceByExternalID(x.Context(), inv.Scope, base)
+	return x.console.o.Store.InvoiceByExternalID(x.Context(), inv.Scope, base)
 }
 
 // issuedAgain returns the other documents of the sale of a refused invoice that are not
@@ -154,14 +154,14 @@ func (x *request) issuedAgain(inv store.Invoice) (again []store.Invoice, last st
 		}
 	}
 	for last = inv; refusedStatus(last.Status); {
-		known, err := x.console.store.StoredReply(x.Context(), inv.Scope, pipeline.CreateInvoice, copyKey(last))
+		known, err := x.console.o.Store.StoredReply(x.Context(), inv.Scope, pipeline.CreateInvoice, copyKey(last))
 		if errors.Is(err, store.ErrNotFound) {
 			return again, last, nil
 		}
 		if err != nil {
 			return nil, inv, err
 		}
-		if last, err = x.console.store.Invoice(x.Context(), inv.Scope, known.ObjectID); err != nil {
+		if last, err = x.console.o.Store.Invoice(x.Context(), inv.Scope, known.ObjectID); err != nil {
 			return nil, inv, err
 		}
 		if err := add(last); err != nil {

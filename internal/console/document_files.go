@@ -61,7 +61,7 @@ const (
 // files reads what can be shown of the files of a document.
 func (x *request) files(inv store.Invoice) (v filesView, err error) {
 	v = filesView{Invoice: inv, Final: inv.Status.Final(), Sandbox: inv.Environment == fiscal.Sandbox}
-	xml, err := x.console.pipeline.XML(x.Context(), inv)
+	xml, err := x.console.o.Pipeline.XML(x.Context(), inv)
 	if err != nil && !errors.Is(err, pipeline.ErrNoArtifact) {
 		return v, err
 	}
@@ -85,7 +85,7 @@ func (x *request) printable(inv store.Invoice) (bool, error) {
 	case fiscal.Rejected, fiscal.ValidationFailed:
 		return false, nil
 	}
-	last, err := x.console.store.Contingency(x.Context(), inv.Environment)
+	last, err := x.console.o.Store.Contingency(x.Context(), inv.Environment)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -170,14 +170,14 @@ func (c *Console) showPDF(x *request) error {
 	if err != nil {
 		return err
 	}
-	read := c.pipeline.PDF
+	read := c.o.Pipeline.PDF
 	if name := x.URL.Query().Get("format"); name != "" {
 		format, err := printed.ParseFormat(name)
 		if err != nil {
 			return errBadRequest
 		}
 		read = func(ctx context.Context, inv store.Invoice) (pipeline.Artifact, error) {
-			return c.pipeline.PDFIn(ctx, inv, format)
+			return c.o.Pipeline.PDFIn(ctx, inv, format)
 		}
 	}
 	x.w.Header().Set("Content-Security-Policy", pdfPolicy)
@@ -190,7 +190,7 @@ func (c *Console) downloadXML(x *request) error {
 	if err != nil {
 		return err
 	}
-	return x.file(inv, c.pipeline.XML, ".xml", "application/xml")
+	return x.file(inv, c.o.Pipeline.XML, ".xml", "application/xml")
 }
 
 // file answers a file of a document. It fails with store.ErrNotFound when the document has

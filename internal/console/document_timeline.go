@@ -221,7 +221,7 @@ func (x *request) next(f documentFacts) *nextStep {
 		n.Title = x.text("stage.scenario")
 	}
 	switch {
-	case f.Job.LeaseUntil.After(x.console.now()):
+	case f.Job.LeaseUntil.After(x.console.o.Now()):
 		n.At, n.When = time.Time{}, x.text("timeline.now")
 	case f.Job.RunAt.IsZero():
 		n.When = x.text("timeline.when_answers")

@@ -81,7 +81,7 @@ func (w *liveEnv) pictures() {
 	for theme, suffix := range map[string]string{"light": "", "dark": "-dark"} {
 		b := w.openTab()
 		u := b.signIn(w.env, store.RoleOperator)
-		w.must(w.people.SetPreferences(w.t.Context(), u.ID, "es", theme))
+		w.must(w.o.People.SetPreferences(w.t.Context(), u.ID, "es", theme))
 		for name, path := range map[string]string{
 			"overview": "/console/", "documents": "/console/documents", "documents-none": "/console/documents?q=" + url.QueryEscape("nada así"),
 			"document-rejected": documentAddress(rejected.DocumentID), "document-conditional": documentAddress(conditional.DocumentID),

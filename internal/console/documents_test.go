@@ -79,16 +79,16 @@ func TestAHiddenNumberIsOnNoPage(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newLiveEnv(t, address)
 		inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
-		jobs, err := w.pipeline.Claim(t.Context(), 32)
+		jobs, err := w.o.Pipeline.Claim(t.Context(), 32)
 		w.must(err)
-		ranges, err := w.store.NumberRangesOf(t.Context(), w.scope, fiscal.FiscalCredit)
+		ranges, err := w.o.Store.NumberRangesOf(t.Context(), w.scope, fiscal.FiscalCredit)
 		w.must(err)
 		now := w.clock.Now()
 		signed := store.Issued{
 			Scope: w.scope, RNC: liveRNC, ENCF: "E310000000001", DocumentID: inv.DocumentID, NumberRangeID: ranges[0].ID, SecurityCode: "AbC123",
 			SignedAt: now, CreatedAt: now, XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte("<x/>"),
 		}
-		w.must(w.store.IssueAll(t.Context(), "", ranges[0], []store.Issuance{{Issued: signed, Job: jobs[0]}}, "submit", now.Add(time.Minute)))
+		w.must(w.o.Store.IssueAll(t.Context(), "", ranges[0], []store.Issuance{{Issued: signed, Job: jobs[0]}}, "submit", now.Add(time.Minute)))
 		w.index()
 		operator, _ := w.signedIn(store.RoleOperator)
 		for _, page := range []string{"/console/documents/" + inv.DocumentID, "/console/documents", "/console/work"} {
@@ -99,7 +99,7 @@ func TestAHiddenNumberIsOnNoPage(t *testing.T) {
 		if got := operator.get("/console/documents?q=" + signed.ENCF); strings.Contains(got.body, inv.DocumentID) {
 			t.Error("a search for the number finds the document")
 		}
-		w.must(w.store.Commit(t.Context(), new(store.Batch).ShowNumber(signed)))
+		w.must(w.o.Store.Commit(t.Context(), new(store.Batch).ShowNumber(signed)))
 		operator.get("/console/documents/"+inv.DocumentID).want(t, signed.ENCF)
 		operator.get("/console/documents?q="+signed.ENCF).want(t, inv.DocumentID)
 	})
@@ -173,7 +173,7 @@ func TestARejectedDocumentSaysWhyAndWhatToDo(t *testing.T) {
 	if strings.Contains(got.body, "data-live=") || strings.Contains(got.body, "/resolve") {
 		t.Error("a rejected document updates itself, or an accountant can decide")
 	}
-	w.must(w.people.SetPreferences(t.Context(), u.ID, "en", ""))
+	w.must(w.o.People.SetPreferences(t.Context(), u.ID, "en", ""))
 	b.get("/console/documents/"+inv.DocumentID).want(t, "The tax authority rejected this document", "Why", "The expiry date of the number range is wrong", "What to do")
 	operator, _ := w.signedIn(store.RoleOperator)
 	operator.get("/console/").want(t, "1 comprobante rechazado en los últimos 7 días", "/console/documents?from=")
@@ -205,9 +205,9 @@ func TestARejectedSaleThatWasIssuedAgain(t *testing.T) {
 	}
 	b.get(form).want(t, "ya se emitió otra vez", `href="`+address+`"`)
 	b.get(address).want(t, "Vuelve a emitir", `href="`+page+`"`, rejected.ENCF)
-	w.must(w.people.SetPreferences(t.Context(), u.ID, "en", ""))
+	w.must(w.o.People.SetPreferences(t.Context(), u.ID, "en", ""))
 	b.get(page).want(t, "already issued again")
-	copied, err := w.store.AnyDocument(t.Context(), strings.TrimPrefix(address, documentsAddress+"/"))
+	copied, err := w.o.Store.AnyDocument(t.Context(), strings.TrimPrefix(address, documentsAddress+"/"))
 	w.must(err)
 	x := &request{Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, page, nil), console: w.Console}
 	if f, err := x.copyFamily(copied, maxCopies); err != nil || f.Original.ID != rejected.ID || f.FreeID != rejected.ExternalID+"-3" || len(f.Copies) != 1 {
@@ -367,7 +367,7 @@ func TestADecisionIsNotTheVerdictOfTheAuthority(t *testing.T) {
 			t.Errorf("%s: the page says that the authority decided", verdict)
 		}
 	}
-	w.must(w.people.SetPreferences(t.Context(), u.ID, "en", ""))
+	w.must(w.o.People.SetPreferences(t.Context(), u.ID, "en", ""))
 	accepted := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 500)
 	w.drive(time.Hour)
 	got := operator.get(documentAddress(accepted.DocumentID))
@@ -469,11 +469,11 @@ func TestDeliveriesOfADocument(t *testing.T) {
 		Scope: w.scope, ID: store.NewID(), URL: "https://pos.example/webhook", Kinds: []string{"*"}, Status: store.EndpointEnabled,
 		Secret: store.SealedSecret{Sealed: []byte{1}, Version: 1}, Concurrency: 1, CreatedAt: now, UpdatedAt: now,
 	}
-	w.must(w.store.Update(ctx, func(tx *store.Tx) error { return tx.CreateEndpoint(ctx, endpoint) }))
+	w.must(w.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.CreateEndpoint(ctx, endpoint) }))
 	inv := w.judged(4, simulator.Message{Code: 1385, Text: "RNC del comprador no existe"}, "Clínica San Rafael, SA", 7_800)
-	deliveries, err := w.store.DeliveriesOfDocument(ctx, w.scope, inv.DocumentID)
+	deliveries, err := w.o.Store.DeliveriesOfDocument(ctx, w.scope, inv.DocumentID)
 	w.must(err)
-	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
+	w.must(w.o.Store.Update(ctx, func(tx *store.Tx) error {
 		return tx.AddDeliveryAttempt(ctx, store.DeliveryAttempt{
 			Scope: w.scope, ID: store.NewID(), EndpointID: endpoint.ID, EventID: deliveries[0].EventID, Kind: deliveries[0].Kind, Number: 1, At: now, HTTPStatus: 503, Error: "status_503",
 		})
@@ -552,7 +552,7 @@ func TestAnOperatorGivesAHeldDocumentANewNumber(t *testing.T) {
 	w.drive(time.Minute)
 	later, err := fiscal.ParseDate(w.clock.Now().AddDate(0, 6, 0).Format(time.DateOnly))
 	w.must(err)
-	w.must(w.store.Update(t.Context(), func(tx *store.Tx) error {
+	w.must(w.o.Store.Update(t.Context(), func(tx *store.Tx) error {
 		return tx.AddNumberRange(t.Context(), store.NumberRange{
 			Scope: w.scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 101, Last: 200, Next: 101, Expires: later, CreatedAt: w.clock.Now(),
 		})
@@ -566,10 +566,10 @@ func TestAnOperatorGivesAHeldDocumentANewNumber(t *testing.T) {
 	why := "La secuencia venció el " + today
 	operator.get(workAddress).want(t, inv.ExternalID, "Retenido: ábralo y decida qué hacer.", why)
 	operator.get(page).want(t, "Retenido: su secuencia venció antes del envío.", why, "Tomar una secuencia nueva", "Enviarlo de todos modos")
-	w.must(w.people.SetPreferences(t.Context(), u.ID, "en", ""))
+	w.must(w.o.People.SetPreferences(t.Context(), u.ID, "en", ""))
 	operator.get(page).want(t, "Held: its number range ended before it was sent.", "The number range ended on "+today, "Take a new number")
 	operator.get(workAddress).want(t, "Held: open it and decide what to do.")
-	w.must(w.people.SetPreferences(t.Context(), u.ID, "es", ""))
+	w.must(w.o.People.SetPreferences(t.Context(), u.ID, "es", ""))
 	if got := operator.post(page+"/resend", "number", "new", "reason", ""); got.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("without a reason: %d", got.StatusCode)
 	}
@@ -581,7 +581,7 @@ func TestAnOperatorGivesAHeldDocumentANewNumber(t *testing.T) {
 		t.Errorf("the document is %s, with the number %s", got.Status, got.ENCF)
 	}
 	operator.get(page).want(t, "E310000000101", "El e-NCF E310000000001 fue sustituido", "Un operador le dio una secuencia nueva", "Se sustituyó la secuencia E310000000001: venció el rango")
-	if found, err := w.store.DocumentsByValue(t.Context(), store.Within{Environment: w.scope.Environment, All: true}, "E310000000001"); err != nil || len(found) != 1 {
+	if found, err := w.o.Store.DocumentsByValue(t.Context(), store.Within{Environment: w.scope.Environment, All: true}, "E310000000001"); err != nil || len(found) != 1 {
 		t.Errorf("the old number finds %v, %v", found, err)
 	}
 	if got := operator.post(page+"/resend", "number", "new", "reason", "otra vez"); got.StatusCode != http.StatusUnprocessableEntity {

@@ -122,7 +122,7 @@ func (e *env) addTaxpayer(rnc, name string) string {
 	e.t.Helper()
 	now := e.clock.Now()
 	made := store.Taxpayer{ID: store.NewID(), RNC: rnc, LegalName: name, Phones: []string{}, CreatedAt: now, UpdatedAt: now}
-	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(e.t.Context(), made) }))
+	e.must(e.o.Store.Update(e.t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(e.t.Context(), made) }))
 	return made.ID
 }
 
@@ -192,7 +192,7 @@ func (b *browser) post(address string, pairs ...string) answer {
 // invite creates a person who has not set a password.
 func (e *env) invite(role store.Role, taxpayers ...string) (store.User, people.Token) {
 	e.t.Helper()
-	u, token, err := e.people.Create(e.t.Context(), people.Invitation{
+	u, token, err := e.o.People.Create(e.t.Context(), people.Invitation{
 		Name: "Persona " + string(role), Email: store.NewID() + "@example.com", Role: role, TaxpayerIDs: taxpayers,
 	})
 	e.must(err)

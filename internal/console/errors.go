@@ -58,7 +58,7 @@ func (c *Console) answerError(x *request, err error) {
 		if x.page != nil {
 			address = x.page.address
 		}
-		c.log.Error("The console cannot answer a request. The person sees a page with the request id.",
+		c.o.Log.Error("The console cannot answer a request. The person sees a page with the request id.",
 			"request_id", x.id, "method", x.Method, "page", address, "error", err.Error())
 	}
 	switch shown {
@@ -73,7 +73,7 @@ func (c *Console) answerError(x *request, err error) {
 	x.w.Header().Del("ETag")
 	view := errorView{Status: shown.status, Key: shown.key, RequestID: x.id}
 	if err := x.renderStatus(shown.status, "error", x.text("error."+shown.key+".title"), view); err != nil {
-		c.log.Error("The console cannot render the page of an error.", "request_id", x.id, "error", err.Error())
+		c.o.Log.Error("The console cannot render the page of an error.", "request_id", x.id, "error", err.Error())
 		http.Error(x.w, http.StatusText(shown.status), shown.status)
 	}
 }

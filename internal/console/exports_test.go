@@ -20,7 +20,7 @@ func (e *env) runExports(b *browser, want string) string {
 	e.t.Helper()
 	ctx, stop := context.WithCancel(e.t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); e.exports.Run(ctx) }()
+	go func() { defer close(ended); e.o.Exports.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 	for range 20_000 {
 		if got := b.get(exportsAddress + "/list").body; strings.Contains(got, want) {
@@ -82,7 +82,7 @@ func TestAPersonExportsAMonth(t *testing.T) {
 		if got := auditor.get(exportsAddress).body; strings.Contains(got, "<form method=\"post\" action=\"/console/exports") {
 			t.Error("an auditor sees the form")
 		}
-		entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{Actor: u.Name}, 0, 100)
+		entries, err := e.o.Store.AuditEntries(t.Context(), store.AuditFilter{Actor: u.Name}, 0, 100)
 		e.must(err)
 		if len(entries) == 0 || entries[len(entries)-1].Action != "export.create" {
 			t.Errorf("the audit log has %+v", entries)
@@ -158,7 +158,7 @@ func TestAnExportIsCreatedOnce(t *testing.T) {
 			t.Fatal("the form has no token")
 		}
 		kept := func() []store.Export {
-			all, err := e.store.Exports(t.Context(), store.Scope{Environment: e.environment, TaxpayerID: e.taxpayer})
+			all, err := e.o.Store.Exports(t.Context(), store.Scope{Environment: e.o.Environment, TaxpayerID: e.taxpayer})
 			e.must(err)
 			return all
 		}
@@ -181,7 +181,7 @@ func TestAnExportIsCreatedOnce(t *testing.T) {
 			t.Errorf("another span: %d, %d exports", got, len(kept()))
 		}
 		for _, one := range kept() {
-			e.must(e.exports.Delete(t.Context(), one))
+			e.must(e.o.Exports.Delete(t.Context(), one))
 		}
 		if got := send("2026-11-30"); got != http.StatusSeeOther || len(kept()) != 1 {
 			t.Errorf("after the deletion: %d, %d exports", got, len(kept()))

@@ -75,12 +75,12 @@ func (x *request) draft(f *invoiceForm) (d draftView, err error) {
 			return d, err
 		}
 		kind := fiscal.Type(f.Value("ecf_type"))
-		facts, err := pipeline.ReadFacts(x.Context(), x.console.store, scope, kind)
+		facts, err := pipeline.ReadFacts(x.Context(), x.console.o.Store, scope, kind)
 		if err != nil {
 			return d, err
 		}
 		d.Taxpayer = facts.Taxpayer
-		if d.Blocks, err = x.issueBlocks(scope, facts.Missing(kind, x.console.now())); err != nil {
+		if d.Blocks, err = x.issueBlocks(scope, facts.Missing(kind, x.console.o.Now())); err != nil {
 			return d, err
 		}
 	}
@@ -108,7 +108,7 @@ func (x *request) draft(f *invoiceForm) (d draftView, err error) {
 // the sandbox, and when nothing would be issued: the form has an error, the taxpayer cannot
 // issue, or the form has made its invoice already.
 func (x *request) question(f *invoiceForm, d draftView) (*issueQuestion, error) {
-	if x.console.environment == fiscal.Sandbox || d.Taxpayer.ID == "" || len(d.Blocks) > 0 {
+	if x.console.o.Environment == fiscal.Sandbox || d.Taxpayer.ID == "" || len(d.Blocks) > 0 {
 		return nil, nil //nolint:nilnil // no question is a state of the page
 	}
 	checked := newInvoiceForm(maps.Clone(f.values)) // the form itself keeps its lines and has no errors

@@ -54,7 +54,7 @@ func (w *liveEnv) setStatus(inv store.Invoice, s fiscal.Status) {
 // invoices returns how many documents the taxpayer has.
 func (w *liveEnv) invoices() int {
 	w.t.Helper()
-	all, err := w.store.IssuedBetween(w.t.Context(), w.scope, store.IssueSpan{
+	all, err := w.o.Store.IssuedBetween(w.t.Context(), w.scope, store.IssueSpan{
 		From: date(w.t, "2020-01-01"), To: date(w.t, "2099-12-31"), Until: "ffffffff", Limit: 1000,
 	})
 	w.must(err)
@@ -166,7 +166,7 @@ func TestARejectedSaleHasOneCopy(t *testing.T) {
 		if got := winner.send(http.MethodPost, issueAddress, fields); got.StatusCode != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), made) {
 			t.Errorf("the same form again answers %d %s", got.StatusCode, got.Header.Get("Location"))
 		}
-		copied, err := w.store.AnyDocument(t.Context(), strings.TrimPrefix(made, documentsAddress+"/"))
+		copied, err := w.o.Store.AnyDocument(t.Context(), strings.TrimPrefix(made, documentsAddress+"/"))
 		w.must(err)
 		w.setStatus(copied, fiscal.Rejected)
 		for _, id := range []string{inv.DocumentID, copied.DocumentID} {
@@ -185,7 +185,7 @@ func TestADifferenceKeepsASaleFromBeingIssuedAgain(t *testing.T) {
 	t.Parallel()
 	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
 	inv := w.judged(2, simulator.Message{Code: 145, Text: "Fecha de vencimiento no válida"}, "Ferretería Pérez, SRL", 1000)
-	w.must(w.store.Update(t.Context(), func(tx *store.Tx) error {
+	w.must(w.o.Store.Update(t.Context(), func(tx *store.Tx) error {
 		return tx.SaveDifference(t.Context(), store.Difference{
 			Scope: inv.Scope, DocumentID: inv.DocumentID, Kind: store.DifferenceState, Ours: "rejected", Theirs: "accepted", FoundAt: w.clock.Now(),
 		})
@@ -208,14 +208,14 @@ func TestACopyThatDiffersKeepsASaleFromBeingIssuedAgain(t *testing.T) {
 		form.Set("external_id", "OTRA-1")
 		made := b.send(http.MethodPost, issueAddress, form)
 		id, _, _ := strings.Cut(strings.TrimPrefix(made.Header.Get("Location"), documentsAddress+"/"), "?")
-		copied, err := w.store.AnyDocument(t.Context(), id)
+		copied, err := w.o.Store.AnyDocument(t.Context(), id)
 		w.must(err)
 		w.setStatus(copied, fiscal.Rejected)
 		form = formOf(b.get(issueAddress + "?copy=" + inv.DocumentID).body)
 		difference := store.Difference{
 			Scope: copied.Scope, DocumentID: copied.DocumentID, Kind: store.DifferenceState, Ours: "rejected", Theirs: "accepted", FoundAt: w.clock.Now(),
 		}
-		w.must(w.store.Update(t.Context(), func(tx *store.Tx) error { return tx.SaveDifference(t.Context(), difference) }))
+		w.must(w.o.Store.Update(t.Context(), func(tx *store.Tx) error { return tx.SaveDifference(t.Context(), difference) }))
 		b.get(issueAddress+"?copy="+inv.DocumentID).want(t, "ya se emitió otra vez", documentAddress(copied.DocumentID))
 		b.get(issueAddress+"?copy="+copied.DocumentID).want(t, "La DGII muestra este comprobante de otra forma")
 		if page := b.get(documentAddress(inv.DocumentID)); strings.Contains(page.body, "?copy=") {

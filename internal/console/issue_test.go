@@ -37,7 +37,7 @@ func (e *env) invoiceFields(change ...string) url.Values {
 
 func (e *env) onlyInvoices() []store.Invoice {
 	e.t.Helper()
-	all, err := e.store.IssuedBetween(e.t.Context(), store.Scope{Environment: fiscal.Sandbox, TaxpayerID: e.taxpayer},
+	all, err := e.o.Store.IssuedBetween(e.t.Context(), store.Scope{Environment: fiscal.Sandbox, TaxpayerID: e.taxpayer},
 		store.IssueSpan{From: date(e.t, "2026-01-01"), To: date(e.t, "2026-12-31"), Until: "ffffffff", Limit: 100})
 	e.must(err)
 	return all
@@ -76,7 +76,7 @@ func TestAPersonIssuesAnInvoice(t *testing.T) {
 		if len(all) != 1 || all[0].Total != "2360.00" || all[0].TaxTotal != "360.00" || all[0].Subtotal != "2000.00" {
 			t.Fatalf("the invoices are %+v", all)
 		}
-		entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{Object: "document:" + all[0].DocumentID}, 0, 10)
+		entries, err := e.o.Store.AuditEntries(t.Context(), store.AuditFilter{Object: "document:" + all[0].DocumentID}, 0, 10)
 		e.must(err)
 		if len(entries) != 1 || entries[0].Action != "document.issue" || entries[0].Caller.Actor != u.Name || entries[0].TaxpayerID != e.taxpayer {
 			t.Errorf("the audit log has %+v", entries)
@@ -106,7 +106,7 @@ func TestErrorsOfAnInvoiceAreAtTheirFields(t *testing.T) {
 			t.Errorf("the page has no %s", want)
 		}
 	}
-	e.must(e.people.SetPreferences(t.Context(), u.ID, "en", ""))
+	e.must(e.o.People.SetPreferences(t.Context(), u.ID, "en", ""))
 	if got := b.send(http.MethodPost, issueAddress, fields); !strings.Contains(got.body, "Line 1, Quantity: must be a number like 2.5") {
 		t.Error("the errors are not in English")
 	}
@@ -213,7 +213,7 @@ func TestRefusedInvoices(t *testing.T) {
 			t.Errorf("the key %.10q answered %d", key, got.StatusCode)
 		}
 	}
-	e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
+	e.must(e.o.Store.Update(t.Context(), func(tx *store.Tx) error {
 		return tx.Suspend(t.Context(), store.Suspension{Subject: store.TaxpayerSubject(e.taxpayer), At: e.clock.Now()})
 	}))
 	got := b.send(http.MethodPost, issueAddress, e.invoiceFields("idempotency_key", "form-3", "external_id", "F-3"))
@@ -223,7 +223,7 @@ func TestRefusedInvoices(t *testing.T) {
 	if n := len(e.onlyInvoices()); n != 1 {
 		t.Errorf("%d invoices, want 1", n)
 	}
-	entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{}, 0, 1000)
+	entries, err := e.o.Store.AuditEntries(t.Context(), store.AuditFilter{}, 0, 1000)
 	e.must(err)
 	issued := slices.DeleteFunc(entries, func(a audit.Entry) bool { return a.Action != "document.issue" })
 	if len(issued) != 1 {
@@ -263,7 +263,7 @@ func TestAnInvoiceIsATemplate(t *testing.T) {
 	}
 	var requests [2]*fiscal.Invoice
 	for i := range all {
-		raw, err := e.store.Request(t.Context(), all[i].Scope, all[i].ID)
+		raw, err := e.o.Store.Request(t.Context(), all[i].Scope, all[i].ID)
 		e.must(err)
 		requests[i], err = pipeline.ParseRequest(all[i], raw)
 		e.must(err)
@@ -296,7 +296,7 @@ func TestADocumentOfAnEarlierReleaseIsShownAndCopied(t *testing.T) {
 	e.must(err)
 	command.Request, command.Key, command.RequestID = document.Canonical(), "k", "req_"+strings.Repeat("0", 32)
 	command.Scope = store.Scope{Environment: fiscal.Sandbox, TaxpayerID: e.taxpayer}
-	_, err = e.pipeline.Register(t.Context(), command)
+	_, err = e.o.Pipeline.Register(t.Context(), command)
 	e.must(err)
 	b, _ := e.signedIn(store.RoleAccountant, e.taxpayer)
 	inv := e.onlyInvoices()[0]
@@ -324,10 +324,10 @@ func TestAnUnknownTaxIsNotGuessedInACopy(t *testing.T) {
 	command.Invoice, err = fiscal.New(fiscal.DecodeRegistered(document))
 	w.must(err)
 	command.Request, command.Key, command.RequestID, command.Scope = document.Canonical(), "k", "req_"+strings.Repeat("0", 32), w.scope
-	_, err = w.pipeline.Register(t.Context(), command)
+	_, err = w.o.Pipeline.Register(t.Context(), command)
 	w.must(err)
 	w.drive(time.Minute)
-	inv, err := w.store.InvoiceByExternalID(t.Context(), w.scope, "O-1")
+	inv, err := w.o.Store.InvoiceByExternalID(t.Context(), w.scope, "O-1")
 	w.must(err)
 	b, _ := w.signedIn(store.RoleAccountant, w.taxpayer)
 	form := formOf(b.get(issueAddress + "?copy=" + inv.DocumentID).body)
@@ -346,7 +346,7 @@ func TestAnUnknownTaxIsNotGuessedInACopy(t *testing.T) {
 	if got := b.send(http.MethodPost, issueAddress, form); got.StatusCode != http.StatusSeeOther {
 		t.Errorf("the form without the tax answers %d: %s", got.StatusCode, got.body)
 	}
-	made, err := w.store.InvoiceByExternalID(t.Context(), w.scope, "O-1-2")
+	made, err := w.o.Store.InvoiceByExternalID(t.Context(), w.scope, "O-1-2")
 	w.must(err)
 	if made.Total != "128.00" {
 		t.Errorf("the total is %s", made.Total)
@@ -436,7 +436,7 @@ func TestThePreviewNamesWhatATaxpayerLacks(t *testing.T) {
 		store.TaxpayerSubject(sandbox.taxpayer):  "El contribuyente está suspendido.",
 		store.EnvironmentSubject(fiscal.Sandbox): "El ambiente está suspendido",
 	} {
-		sandbox.must(sandbox.store.Update(t.Context(), func(tx *store.Tx) error {
+		sandbox.must(sandbox.o.Store.Update(t.Context(), func(tx *store.Tx) error {
 			return tx.Suspend(t.Context(), store.Suspension{Subject: subject, Reason: "revisión", At: sandbox.clock.Now()})
 		}))
 		got := b.send(http.MethodPost, issueAddress+"/draft", sandbox.invoiceFields())
@@ -444,6 +444,6 @@ func TestThePreviewNamesWhatATaxpayerLacks(t *testing.T) {
 		if strings.Contains(got.body, "Listo para emitir") {
 			t.Error("the preview of a suspended taxpayer is ready to issue")
 		}
-		sandbox.must(sandbox.store.Update(t.Context(), func(tx *store.Tx) error { return tx.Resume(t.Context(), subject) }))
+		sandbox.must(sandbox.o.Store.Update(t.Context(), func(tx *store.Tx) error { return tx.Resume(t.Context(), subject) }))
 	}
 }

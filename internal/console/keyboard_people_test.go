@@ -45,7 +45,7 @@ func (b *tab) send(selector string, asks bool) {
 func TestPeopleWithTheKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	_, link, err := e.people.Create(t.Context(), people.Invitation{Name: "Ana Pérez", Email: "ana@example.com", Role: store.RoleOperator})
+	_, link, err := e.o.People.Create(t.Context(), people.Invitation{Name: "Ana Pérez", Email: "ana@example.com", Role: store.RoleOperator})
 	e.must(err)
 	b := e.openTab()
 	b.open("/console/welcome/" + link.Reveal())

@@ -43,8 +43,8 @@ func TestOperationsWithTheKeyboardAlone(t *testing.T) {
 	e.keysWithTheKeyboard(b)
 	e.webhooksWithTheKeyboard(b)
 
-	scope := store.Scope{Environment: e.environment, TaxpayerID: e.taxpayer}
-	e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
+	scope := store.Scope{Environment: e.o.Environment, TaxpayerID: e.taxpayer}
+	e.must(e.o.Store.Update(t.Context(), func(tx *store.Tx) error {
 		n := store.NumberRange{Scope: scope, ID: store.NewID(), Type: fiscal.Consumer, First: 1, Last: 5000, Next: 1, CreatedAt: e.clock.Now()}
 		if err := tx.AddNumberRange(t.Context(), n); err != nil {
 			return err
@@ -142,7 +142,7 @@ func (e *env) webhooksWithTheKeyboard(b *tab) {
 	b.shows("La prueba llegó bien")
 
 	n := e.addEvent("fiscal_document.accepted")
-	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error {
+	e.must(e.o.Store.Update(e.t.Context(), func(tx *store.Tx) error {
 		return tx.AddDeliveryAttempt(e.t.Context(), store.DeliveryAttempt{
 			Scope: hook.Scope, ID: store.NewID(), EndpointID: hook.ID, EventID: n.ID, Kind: n.Kind, Number: 1, At: e.clock.Now(), Took: 97 * time.Millisecond, HTTPStatus: 200,
 		})
@@ -160,7 +160,7 @@ func (e *env) webhooksWithTheKeyboard(b *tab) {
 	b.visit(page)
 	b.send(`form[action$="/rotate"] button`, true)
 	b.wait(`document.querySelector('#secret')`)
-	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error {
+	e.must(e.o.Store.Update(e.t.Context(), func(tx *store.Tx) error {
 		return tx.DisableEndpoint(e.t.Context(), hook.Scope, hook.ID, store.DisabledFailing, e.clock.Now())
 	}))
 	b.visit(page)
@@ -248,7 +248,7 @@ func TestIssuingWithTheKeyboardAlone(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); e.exports.Run(ctx) }()
+	go func() { defer close(ended); e.o.Exports.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 	b.visit(exportsAddress)
 	b.write("#from", november11)

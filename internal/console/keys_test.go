@@ -34,7 +34,7 @@ func (a answer) find(t *testing.T, pattern *regexp.Regexp) string {
 // actions returns the actions of the audit log with their actors.
 func (e *env) actions() (all []string) {
 	e.t.Helper()
-	entries, err := e.store.AuditEntries(e.t.Context(), store.AuditFilter{}, 0, 1000)
+	entries, err := e.o.Store.AuditEntries(e.t.Context(), store.AuditFilter{}, 0, 1000)
 	e.must(err)
 	for _, one := range entries {
 		all = append(all, one.Action+" by "+one.Caller.Actor)
@@ -72,7 +72,7 @@ func TestAKeyIsShownOnce(t *testing.T) {
 	if second := send(); second.StatusCode != http.StatusConflict || keyPattern.MatchString(second.body) || !strings.Contains(second.body, "ya se había enviado") {
 		t.Errorf("the second time: %d", second.StatusCode)
 	}
-	all, err := e.store.Credentials(t.Context())
+	all, err := e.o.Store.Credentials(t.Context())
 	e.must(err)
 	if len(all) != 1 || all[0].ScopeText() != "invoices.write invoices.read" || all[0].ExpiresAt.Before(e.clock.Now()) {
 		t.Fatalf("credentials: %+v", all)
@@ -90,10 +90,10 @@ func TestAKeyIsShownOnce(t *testing.T) {
 	if got := b.post("/console/keys/" + all[0].ID + "/revoke"); got.StatusCode != http.StatusSeeOther || strings.Contains(got.Header.Get("Location"), key) {
 		t.Errorf("revoke: %d", got.StatusCode)
 	}
-	if got, err := e.store.Credential(t.Context(), all[0].ID); err != nil || got.RevokedAt.IsZero() {
+	if got, err := e.o.Store.Credential(t.Context(), all[0].ID); err != nil || got.RevokedAt.IsZero() {
 		t.Errorf("the key is not revoked: %v", err)
 	}
-	if all, err := e.store.Credentials(t.Context()); err != nil || len(all) != 2 {
+	if all, err := e.o.Store.Credentials(t.Context()); err != nil || len(all) != 2 {
 		t.Errorf("%d keys, %v", len(all), err)
 	}
 	if got := b.get("/console/keys?state=all").body; !strings.Contains(got, "Revocada") {
@@ -114,7 +114,7 @@ func TestKeysOfOthersAndWrongForms(t *testing.T) {
 	if got := operator.post("/console/keys", "taxpayer", other, "scopes", "ecf.read"); got.StatusCode != http.StatusCreated {
 		t.Fatalf("an operator gets %d", got.StatusCode)
 	}
-	all, err := e.store.Credentials(t.Context())
+	all, err := e.o.Store.Credentials(t.Context())
 	e.must(err)
 	for _, address := range []string{"/rotate", "/revoke"} {
 		if got := developer.post("/console/keys/" + all[0].ID + address); got.StatusCode != http.StatusNotFound {
@@ -143,7 +143,7 @@ func TestKeysOfOthersAndWrongForms(t *testing.T) {
 			t.Errorf("%s: the form lost its values", name)
 		}
 	}
-	if all, err := e.store.Credentials(t.Context()); err != nil || len(all) != 1 {
+	if all, err := e.o.Store.Credentials(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("%d keys, %v", len(all), err)
 	}
 }

@@ -110,7 +110,7 @@ func TestListsFitTheWindow(t *testing.T) {
 			"taxpayers/" + w.taxpayer, "documents/" + first.DocumentID,
 		},
 	} {
-		w.must(w.people.SetPreferences(t.Context(), u.ID, language, ""))
+		w.must(w.o.People.SetPreferences(t.Context(), u.ID, language, ""))
 		for _, list := range lists {
 			b.open("/console/" + list)
 			b.wait(`document.querySelector('main h1')`)
@@ -143,7 +143,7 @@ func (w *liveEnv) fillLists() (first store.Invoice) {
 	if got := operator.send(http.MethodPost, "/console/keys", all); got.StatusCode != http.StatusCreated {
 		w.t.Fatalf("the key was answered with %d", got.StatusCode)
 	}
-	_, _, err := w.people.Create(ctx, people.Invitation{
+	_, _, err := w.o.People.Create(ctx, people.Invitation{
 		Name: "María Altagracia de los Santos Encarnación", Email: "maria.altagracia.delossantos@contabilidad.ejemplo.com.do", Role: store.RoleAccountant, TaxpayerIDs: []string{w.taxpayer, other},
 	})
 	w.must(err)
@@ -154,13 +154,13 @@ func (w *liveEnv) fillLists() (first store.Invoice) {
 			Scope: store.Scope{Environment: fiscal.Production, TaxpayerID: other}, ID: store.NewID(), From: day, To: day, Include: []string{"xml", "csv", "pdf"}, State: state, Done: 12_345, Total: 67_890,
 			Problem: "write /var/lib/fiscalhub/exports/0198.zip.partial: no space left on device", CreatedBy: "María Altagracia de los Santos Encarnación", CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(store.ExportKept),
 		}
-		w.must(w.store.Update(ctx, func(tx *store.Tx) error { return tx.CreateExport(ctx, e) }))
+		w.must(w.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.CreateExport(ctx, e) }))
 		if state == store.ExportWaiting {
 			continue
 		}
-		_, err := w.store.ClaimExport(ctx, fiscal.Production, "node", now, now.Add(time.Hour))
+		_, err := w.o.Store.ClaimExport(ctx, fiscal.Production, "node", now, now.Add(time.Hour))
 		w.must(err)
-		w.must(w.store.Update(ctx, func(tx *store.Tx) error { return tx.SaveExport(ctx, e, "node", now, now.Add(time.Hour)) }))
+		w.must(w.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.SaveExport(ctx, e, "node", now, now.Add(time.Hour)) }))
 	}
 	w.index()
 	return first
@@ -174,7 +174,7 @@ func TestListsOnPaper(t *testing.T) {
 	w.fillLists()
 	b := w.openTab()
 	u := b.signIn(w.env, store.RoleOperator)
-	w.must(w.people.SetPreferences(t.Context(), u.ID, "es", "dark"))
+	w.must(w.o.People.SetPreferences(t.Context(), u.ID, "es", "dark"))
 	const paper = 725 // a sheet of 216 mm without its margins, in pixels
 	b.do("paper", chromedp.EmulateViewport(paper, 900), chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})

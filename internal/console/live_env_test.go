@@ -61,9 +61,9 @@ func newLiveEnv(t *testing.T, address string) *liveEnv {
 			t.Fatal(err)
 		}
 	})
-	livetest.AddIssuer(t, w.store, w.scope, authority.Identity, 1000)
+	livetest.AddIssuer(t, w.o.Store, w.scope, authority.Identity, 1000)
 	w.taxpayer = w.scope.TaxpayerID
-	w.indexer, err = overview.NewIndexer(overview.IndexerOptions{Store: w.store, Now: clock.Now, Log: slog.New(slog.DiscardHandler), Hurry: true})
+	w.indexer, err = overview.NewIndexer(overview.IndexerOptions{Store: w.o.Store, Now: clock.Now, Log: slog.New(slog.DiscardHandler), Hurry: true})
 	w.must(err)
 	return w
 }
@@ -89,12 +89,12 @@ func (w *liveEnv) create(kind fiscal.Type, buyer string, net int) store.Invoice 
 	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
 	w.must(err)
 	key := fmt.Sprintf("clave-%d", w.made)
-	_, err = w.pipeline.Register(w.t.Context(), pipeline.Command{
+	_, err = w.o.Pipeline.Register(w.t.Context(), pipeline.Command{
 		Intent:  pipeline.Intent{Scope: w.scope, Key: key, Fingerprint: []byte(key), RawDigest: []byte(key), RequestID: fmt.Sprintf("req_%d", w.made)},
 		Invoice: inv, Request: parsed.Canonical(),
 	})
 	w.must(err)
-	made, err := w.store.InvoiceByExternalID(w.t.Context(), w.scope, external)
+	made, err := w.o.Store.InvoiceByExternalID(w.t.Context(), w.scope, external)
 	w.must(err)
 	return made
 }
@@ -102,10 +102,10 @@ func (w *liveEnv) create(kind fiscal.Type, buyer string, net int) store.Invoice 
 // work does the jobs that are due now, once.
 func (w *liveEnv) work() (done int) {
 	w.t.Helper()
-	jobs, err := w.pipeline.Claim(w.t.Context(), 32)
+	jobs, err := w.o.Pipeline.Claim(w.t.Context(), 32)
 	w.must(err)
 	for _, job := range jobs {
-		w.pipeline.RunJob(w.t.Context(), job)
+		w.o.Pipeline.RunJob(w.t.Context(), job)
 	}
 	return len(jobs)
 }
@@ -119,7 +119,7 @@ func (w *liveEnv) drive(most time.Duration) {
 		if w.work() > 0 {
 			continue
 		}
-		next, err := w.store.NextJob(w.t.Context(), w.scope.Environment, w.clock.Now())
+		next, err := w.o.Store.NextJob(w.t.Context(), w.scope.Environment, w.clock.Now())
 		if errors.Is(err, store.ErrNotFound) || err == nil && next.After(end) {
 			w.index()
 			return
@@ -141,7 +141,7 @@ func (w *liveEnv) index() {
 
 func (w *liveEnv) read(inv store.Invoice) store.Invoice {
 	w.t.Helper()
-	now, err := w.store.Invoice(w.t.Context(), w.scope, inv.ID)
+	now, err := w.o.Store.Invoice(w.t.Context(), w.scope, inv.ID)
 	w.must(err)
 	return now
 }

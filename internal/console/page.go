@@ -54,7 +54,7 @@ func everyone() []store.Role { return store.Roles() }
 // documentReaders returns the roles that see documents. Developers see those of the sandbox
 // only.
 func (c *Console) documentReaders() []store.Role {
-	if c.environment == fiscal.Sandbox {
+	if c.o.Environment == fiscal.Sandbox {
 		return everyone()
 	}
 	return []store.Role{store.RoleOperator, store.RoleAuditor, store.RoleAccountant}

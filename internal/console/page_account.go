@@ -55,7 +55,7 @@ func (c *Console) showAccount(x *request) error { return x.renderAccount(http.St
 // renderAccount shows the account. Forms that v does not have begin with stored values.
 func (x *request) renderAccount(status int, v accountView) error {
 	c := x.console
-	u, err := c.store.User(x.Context(), x.viewer.user.ID)
+	u, err := c.o.Store.User(x.Context(), x.viewer.user.ID)
 	if err != nil {
 		return err
 	}
@@ -68,14 +68,14 @@ func (x *request) renderAccount(status int, v accountView) error {
 	if v.FactorForm == nil {
 		v.FactorForm = newForm(nil)
 	}
-	sessions, err := c.people.Sessions(x.Context(), u.ID)
+	sessions, err := c.o.People.Sessions(x.Context(), u.ID)
 	if err != nil {
 		return err
 	}
 	for _, s := range sessions {
 		v.Sessions = append(v.Sessions, sessionView{s, browserName(s.Browser), s.ID == x.session.ID})
 	}
-	enrolment, pending, err := c.people.PendingSecondFactor(u)
+	enrolment, pending, err := c.o.People.PendingSecondFactor(u)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (x *request) renderAccount(status int, v accountView) error {
 			return err
 		}
 	}
-	if v.CodesLeft, err = c.people.RecoveryCodesLeft(x.Context(), u.ID); err != nil {
+	if v.CodesLeft, err = c.o.People.RecoveryCodesLeft(x.Context(), u.ID); err != nil {
 		return err
 	}
 	return x.renderStatus(status, "account", x.text("word.my_account"), v)
@@ -93,7 +93,7 @@ func (x *request) renderAccount(status int, v accountView) error {
 
 func (c *Console) savePreferences(x *request) error {
 	f := x.sentForm()
-	if err := c.people.SetPreferences(x.Context(), x.viewer.user.ID, f.Value("language"), f.Value("theme")); err != nil {
+	if err := c.o.People.SetPreferences(x.Context(), x.viewer.user.ID, f.Value("language"), f.Value("theme")); err != nil {
 		if errors.Is(err, store.ErrUnavailable) {
 			return err
 		}
@@ -106,7 +106,7 @@ func (c *Console) changePassword(x *request) error {
 	f := newForm(nil)
 	x.checkNewPassword(f)
 	if f.ok() {
-		err := c.people.ChangePassword(x.Context(), x.viewer.user, x.session, x.PostFormValue("password_now"), x.PostFormValue("password"))
+		err := c.o.People.ChangePassword(x.Context(), x.viewer.user, x.session, x.PostFormValue("password_now"), x.PostFormValue("password"))
 		if err := x.passwordError(f, "password_now", err); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (x *request) passwordError(f *form, field string, err error) error {
 // endSession ends one of the person's sessions. The end of the own session signs out.
 func (c *Console) endSession(x *request) error {
 	id := x.PathValue("id")
-	if err := c.people.EndSession(x.Context(), x.viewer.user.ID, id); err != nil {
+	if err := c.o.People.EndSession(x.Context(), x.viewer.user.ID, id); err != nil {
 		return err
 	}
 	if id == x.session.ID {
@@ -146,7 +146,7 @@ func (c *Console) endSession(x *request) error {
 }
 
 func (c *Console) beginSecondFactor(x *request) error {
-	err := c.people.BeginSecondFactor(x.Context(), x.viewer.user)
+	err := c.o.People.BeginSecondFactor(x.Context(), x.viewer.user)
 	if err != nil && !errors.Is(err, people.ErrSecondFactor) {
 		return err
 	}
@@ -156,7 +156,7 @@ func (c *Console) beginSecondFactor(x *request) error {
 // confirmSecondFactor puts the second factor in force, and shows recovery codes once.
 func (c *Console) confirmSecondFactor(x *request) error {
 	f := newForm(nil)
-	codes, err := c.people.ConfirmSecondFactor(x.Context(), x.viewer.user, x.session, x.PostFormValue("code"))
+	codes, err := c.o.People.ConfirmSecondFactor(x.Context(), x.viewer.user, x.session, x.PostFormValue("code"))
 	switch {
 	case errors.Is(err, people.ErrSecondFactor):
 		return x.redirect(accountAddress + "#second-factor")
@@ -171,7 +171,7 @@ func (c *Console) confirmSecondFactor(x *request) error {
 
 func (c *Console) removeSecondFactor(x *request) error {
 	f := newForm(nil)
-	err := c.people.RemoveSecondFactor(x.Context(), x.viewer.user, x.PostFormValue("factor_password"))
+	err := c.o.People.RemoveSecondFactor(x.Context(), x.viewer.user, x.PostFormValue("factor_password"))
 	if err := x.passwordError(f, "factor_password", err); err != nil {
 		return err
 	}

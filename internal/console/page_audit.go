@@ -82,7 +82,7 @@ func (c *Console) showAudit(x *request) error {
 	if !f.ok() {
 		return x.renderStatus(http.StatusUnprocessableEntity, "audit", x.text("nav.audit"), view)
 	}
-	entries, err := c.store.AuditEntriesBefore(x.Context(), filter, before, auditRows+1)
+	entries, err := c.o.Store.AuditEntriesBefore(x.Context(), filter, before, auditRows+1)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func auditValue(v any) string {
 
 // verifyAudit verifies the whole log and its checkpoints.
 func (c *Console) verifyAudit(x *request) (*auditResult, error) {
-	last, checkpoints, err := c.keyring.VerifyAudit(x.Context())
+	last, checkpoints, err := c.o.Keyring.VerifyAudit(x.Context())
 	result := &auditResult{Entries: last.Seq, Checkpoints: checkpoints}
 	var broken *audit.BrokenError
 	switch {

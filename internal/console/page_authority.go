@@ -95,22 +95,22 @@ func (c *Console) showAuthorityState(x *request) error {
 
 func (x *request) authority() (v authorityView, err error) {
 	c := x.console
-	v.Live = c.environment != fiscal.Sandbox
+	v.Live = c.o.Environment != fiscal.Sandbox
 	if !v.Live {
 		return v, nil
 	}
-	if v.State, err = c.reporter.Authority(x.Context(), c.environment); err != nil {
+	if v.State, err = c.reporter.Authority(x.Context(), c.o.Environment); err != nil {
 		return v, err
 	}
 	if v.Services, err = c.serviceRows(v.State.Circuits); err != nil {
 		return v, err
 	}
-	contingencies, err := c.store.Contingencies(x.Context(), c.environment, contingenciesShown)
+	contingencies, err := c.o.Store.Contingencies(x.Context(), c.o.Environment, contingenciesShown)
 	if err != nil {
 		return v, err
 	}
 	for _, one := range contingencies {
-		row := contingencyRow{Contingency: one, Lasted: c.now().Sub(one.StartedAt)}
+		row := contingencyRow{Contingency: one, Lasted: c.o.Now().Sub(one.StartedAt)}
 		if !one.EndedAt.IsZero() {
 			row.Lasted, row.Deadline = one.EndedAt.Sub(one.StartedAt), one.EndedAt.Add(fiscal.ContingencyTime)
 		}
@@ -121,15 +121,15 @@ func (x *request) authority() (v authorityView, err error) {
 		return v, err
 	}
 	for _, fence := range fences {
-		taxpayer, err := c.store.Taxpayer(x.Context(), fence.TaxpayerID)
+		taxpayer, err := c.o.Store.Taxpayer(x.Context(), fence.TaxpayerID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return v, err
 		}
 		running, problem := c.releases.state(fence.TaxpayerID)
 		v.Fences = append(v.Fences, fenceRow{fence, taxpayer.LegalName, running, problem})
 	}
-	if c.authorityClock != nil {
-		v.Clock.Ahead, v.Clock.Known = c.authorityClock()
+	if c.o.AuthorityClock != nil {
+		v.Clock.Ahead, v.Clock.Known = c.o.AuthorityClock()
 		v.Clock.Large = v.Clock.Ahead.Abs() > largeSkew
 	}
 	return v, nil
@@ -138,8 +138,8 @@ func (x *request) authority() (v authorityView, err error) {
 // serviceRows joins the figures of services with their circuit breakers.
 func (c *Console) serviceRows(circuits map[string]bool) ([]serviceRow, error) {
 	var rows []serviceRow
-	if c.services != nil {
-		figures, err := c.services()
+	if c.o.Services != nil {
+		figures, err := c.o.Services()
 		if err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ func documentAddress(id string) string { return documentsAddress + "/" + id }
 // the viewer may not see it.
 func (x *request) document() (store.Invoice, error) {
 	id := x.PathValue("document_id")
-	inv, err := x.console.store.AnyDocument(x.Context(), id)
+	inv, err := x.console.o.Store.AnyDocument(x.Context(), id)
 	if err != nil {
 		return inv, err
 	}
@@ -73,7 +73,7 @@ func (x *request) renderDocument(status int, resolve, resend *form) error {
 		return err
 	}
 	page := documentPage{Invoice: facts.Invoice}
-	taxpayer, err := x.console.store.Taxpayer(x.Context(), inv.TaxpayerID)
+	taxpayer, err := x.console.o.Store.Taxpayer(x.Context(), inv.TaxpayerID)
 	if err != nil {
 		return err
 	}
@@ -129,12 +129,12 @@ func (x *request) liveWhile(changing bool, address, name string, data any) (temp
 // content reads the amounts and lines of a document. It returns nil when the stored
 // request cannot be read, and logs why: the page shows the rest.
 func (x *request) content(inv store.Invoice) (*fiscal.Invoice, error) {
-	content, err := x.console.pipeline.Requested(x.Context(), inv)
+	content, err := x.console.o.Pipeline.Requested(x.Context(), inv)
 	switch {
 	case errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) || x.Context().Err() != nil:
 		return nil, err
 	case err != nil:
-		x.console.log.Error("The stored request of a document cannot be read. Its page shows no lines.", "document_id", inv.DocumentID, "error", err.Error())
+		x.console.o.Log.Error("The stored request of a document cannot be read. Its page shows no lines.", "document_id", inv.DocumentID, "error", err.Error())
 		return nil, nil //nolint:nilnil // no content is a state of the page
 	}
 	return content, nil
@@ -266,7 +266,7 @@ func (c *Console) resendDocument(x *request) error {
 	err = x.decide(f, "reason", func() (err error) {
 		if f.Value("number") == newNumber {
 			done = "document.reissued"
-			_, err = decision.Reissue(x.Context(), c.store, c.now(), inv.Scope, inv.DocumentID, f.Value("reason"))
+			_, err = decision.Reissue(x.Context(), c.o.Store, c.o.Now(), inv.Scope, inv.DocumentID, f.Value("reason"))
 		} else {
 			_, err = c.resolver.Resend(x.Context(), inv.Scope, inv.DocumentID, f.Value("reason"))
 		}
@@ -307,7 +307,7 @@ type documentFacts struct {
 
 // documentFacts reads what is known about a document.
 func (x *request) documentFacts(inv store.Invoice) (f documentFacts, err error) {
-	if f.Dossier, err = dossier.Read(x.Context(), x.console.store, inv.Scope, inv.DocumentID); err != nil {
+	if f.Dossier, err = dossier.Read(x.Context(), x.console.o.Store, inv.Scope, inv.DocumentID); err != nil {
 		return f, err
 	}
 	f.Reissue, err = x.reissue(f.Invoice)

@@ -167,7 +167,7 @@ func (c *Console) downloadDocuments(x *request) error {
 		return err
 	}
 	x.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	x.w.Header().Set("Content-Disposition", `attachment; filename="`+x.text("documents.file")+"-"+fiscal.DateOf(c.now()).String()+`.csv"`)
+	x.w.Header().Set("Content-Disposition", `attachment; filename="`+x.text("documents.file")+"-"+fiscal.DateOf(c.o.Now()).String()+`.csv"`)
 	_, _ = x.w.Write([]byte("\ufeff")) // a spreadsheet then reads the text as UTF-8
 	out := csv.NewWriter(x.w)
 	_ = out.Write(csvHead()) // errors are sticky: see out.Error
@@ -187,7 +187,7 @@ func (c *Console) downloadDocuments(x *request) error {
 			return nil
 		}
 		if page, err = c.searcher.Search(x.Context(), x.viewer.Within(), query); err != nil {
-			c.log.Error("The console cannot read the rest of a list for a CSV file. The browser gets a part of it and an error.", "request_id", x.id, "error", err.Error())
+			c.o.Log.Error("The console cannot read the rest of a list for a CSV file. The browser gets a part of it and an error.", "request_id", x.id, "error", err.Error())
 			panic(http.ErrAbortHandler)
 		}
 	}

@@ -78,7 +78,7 @@ func (v exportView) Again() string {
 func (c *Console) showExports(x *request) error {
 	f := newForm(x.URL.Query())
 	if f.Value("from") == "" && f.Value("to") == "" {
-		from, to := monthOf(c.now(), -1)
+		from, to := monthOf(c.o.Now(), -1)
 		f.values.Set("from", from)
 		f.values.Set("to", to)
 	}
@@ -117,7 +117,7 @@ func (x *request) renderExports(status int, f *form) error {
 		label  string
 		offset int
 	}{{"exports.this_month", 0}, {"exports.last_month", -1}} {
-		from, to := monthOf(x.console.now(), span.offset)
+		from, to := monthOf(x.console.o.Now(), span.offset)
 		q := url.Values{"from": {from}, "to": {to}}
 		if id := f.Value("taxpayer"); id != "" {
 			q.Set("taxpayer", id)
@@ -128,7 +128,7 @@ func (x *request) renderExports(status int, f *form) error {
 }
 
 func (x *request) exportRows() ([]exportView, error) {
-	all, err := x.console.store.RecentExports(x.Context(), x.viewer.Within(), exportsShown)
+	all, err := x.console.o.Store.RecentExports(x.Context(), x.viewer.Within(), exportsShown)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (c *Console) createExport(x *request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.store.Taxpayer(x.Context(), id); err != nil {
+	if _, err := c.o.Store.Taxpayer(x.Context(), id); err != nil {
 		return err
 	}
 	err = x.startExport(f, scope, from, to)
@@ -200,7 +200,7 @@ func (x *request) startExport(f *form, scope store.Scope, from, to fiscal.Date) 
 	if err != nil {
 		return err
 	}
-	pdf, exports := f.Has("include", "pdf"), x.console.exports
+	pdf, exports := f.Has("include", "pdf"), x.console.o.Exports
 	if token.Token != "" { // the same page may be sent with other dates
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %t", token.Token, from, to, pdf))
 		token.Token = hex.EncodeToString(sum[:])
@@ -210,7 +210,7 @@ func (x *request) startExport(f *form, scope store.Scope, from, to fiscal.Date) 
 	if !errors.As(err, &used) {
 		return err
 	}
-	if _, err = x.console.store.Export(x.Context(), scope, used.ID); errors.Is(err, store.ErrNotFound) { // it was deleted
+	if _, err = x.console.o.Store.Export(x.Context(), scope, used.ID); errors.Is(err, store.ErrNotFound) { // it was deleted
 		_, err = exports.Create(x.Context(), scope, from, to, pdf, x.viewer.Name())
 	}
 	return err
@@ -231,15 +231,15 @@ func (x *request) dateField(f *form, name string) fiscal.Date {
 
 // downloadExport answers with the file of an export.
 func (c *Console) downloadExport(x *request) error {
-	e, err := c.store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
+	e, err := c.o.Store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	taxpayer, err := c.store.Taxpayer(x.Context(), e.TaxpayerID)
+	taxpayer, err := c.o.Store.Taxpayer(x.Context(), e.TaxpayerID)
 	if err != nil {
 		return err
 	}
-	f, err := c.exports.Open(x.Context(), e)
+	f, err := c.o.Exports.Open(x.Context(), e)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoFile
 	}
@@ -262,11 +262,11 @@ func (c *Console) downloadExport(x *request) error {
 var errNoFile = &pageError{http.StatusNotFound, "no_file"}
 
 func (c *Console) deleteExport(x *request) error {
-	e, err := c.store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
+	e, err := c.o.Store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	if err := c.exports.Delete(x.Context(), e); err != nil {
+	if err := c.o.Exports.Delete(x.Context(), e); err != nil {
 		return err
 	}
 	return x.done(exportsAddress, "exports.deleted")

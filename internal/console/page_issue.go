@@ -32,7 +32,7 @@ func (c *Console) issuePages() []page {
 // issuers returns the roles that issue invoices by hand.
 func (c *Console) issuers() []store.Role {
 	roles := []store.Role{store.RoleOperator, store.RoleAccountant}
-	if c.environment == fiscal.Sandbox {
+	if c.o.Environment == fiscal.Sandbox {
 		roles = append(roles, store.RoleDeveloper)
 	}
 	return roles
@@ -95,7 +95,7 @@ func (c *Console) showIssue(x *request) error {
 			key = again.Key
 		}
 	}
-	today := fiscal.DateOf(x.console.now()).String()
+	today := fiscal.DateOf(x.console.o.Now()).String()
 	if external == "" {
 		external = "M-" + today + "-" + key[len(key)-6:]
 	}
@@ -108,7 +108,7 @@ func (c *Console) showIssue(x *request) error {
 // source reads the document that a form is filled from. The error is store.ErrNotFound when
 // the viewer may not see it.
 func (x *request) source(id string) (store.Invoice, error) {
-	inv, err := x.console.store.AnyDocument(x.Context(), id)
+	inv, err := x.console.o.Store.AnyDocument(x.Context(), id)
 	if err == nil {
 		err = x.viewer.Check(inv.Scope)
 	}
@@ -117,7 +117,7 @@ func (x *request) source(id string) (store.Invoice, error) {
 
 // copied returns a form with the contents of a document.
 func (x *request) copied(inv store.Invoice) (*invoiceForm, error) {
-	request, err := x.console.pipeline.Requested(x.Context(), inv)
+	request, err := x.console.o.Pipeline.Requested(x.Context(), inv)
 	if err != nil {
 		return nil, err
 	}
@@ -255,15 +255,15 @@ func (x *request) register(f *invoiceForm, e effect) (r registered, err error) {
 	switch {
 	case err != nil || done.ObjectID != "":
 	case e == issueNow:
-		done, err = x.console.pipeline.Register(x.Context(), command)
+		done, err = x.console.o.Pipeline.Register(x.Context(), command)
 	default:
-		done, err = x.console.pipeline.Check(x.Context(), command)
+		done, err = x.console.o.Pipeline.Check(x.Context(), command)
 	}
 	if err != nil {
 		return x.refused(f, command, err)
 	}
 	if done.ObjectID != "" {
-		r.invoice, err = x.console.store.Invoice(x.Context(), scope, done.ObjectID)
+		r.invoice, err = x.console.o.Store.Invoice(x.Context(), scope, done.ObjectID)
 	}
 	return r, err
 }
@@ -280,7 +280,7 @@ func (x *request) copyAgain(f *invoiceForm, command *pipeline.Command, id string
 		f.fail("taxpayer", x.text("copy.taxpayer"))
 		return r, done, true, nil
 	}
-	if done, err = x.console.pipeline.Known(x.Context(), command.Intent); err == nil {
+	if done, err = x.console.o.Pipeline.Known(x.Context(), command.Intent); err == nil {
 		return r, done, false, nil
 	}
 	again, err := x.reissue(inv)
@@ -314,14 +314,14 @@ func (x *request) refused(f *invoiceForm, c pipeline.Command, err error) (r regi
 		return r, nil
 	case errors.As(err, &taken):
 		f.fail("external_id", x.text("issue.taken"))
-		other, err = x.console.store.Invoice(x.Context(), c.Scope, taken.InvoiceID)
+		other, err = x.console.o.Store.Invoice(x.Context(), c.Scope, taken.InvoiceID)
 		return registered{conflict: other.DocumentID}, err
 	case errors.Is(err, pipeline.ErrMismatch):
-		known, err := x.console.store.StoredReply(x.Context(), c.Scope, pipeline.CreateInvoice, c.Key)
+		known, err := x.console.o.Store.StoredReply(x.Context(), c.Scope, pipeline.CreateInvoice, c.Key)
 		if err != nil {
 			return r, err
 		}
-		if other, err = x.console.store.Invoice(x.Context(), c.Scope, known.ObjectID); err != nil {
+		if other, err = x.console.o.Store.Invoice(x.Context(), c.Scope, known.ObjectID); err != nil {
 			return r, err
 		}
 		if f.Value("copy") != "" { // another person has issued the sale again at this moment
@@ -358,10 +358,10 @@ func (x *request) issueScope(f *invoiceForm) (scope store.Scope, ok bool, err er
 	if scope, err = x.viewer.Scope(id); err != nil {
 		return scope, false, err
 	}
-	if _, err := x.console.store.Taxpayer(x.Context(), id); err != nil {
+	if _, err := x.console.o.Store.Taxpayer(x.Context(), id); err != nil {
 		return scope, false, err
 	}
-	all, err := x.console.store.Suspensions(x.Context())
+	all, err := x.console.o.Store.Suspensions(x.Context())
 	if err != nil {
 		return scope, false, err
 	}

@@ -98,11 +98,11 @@ func (x *request) renderKeys(status int, v keysView) error {
 	if v.Taxpayers, names, err = x.taxpayerOptions(); err != nil {
 		return err
 	}
-	all, err := x.console.store.Credentials(x.Context())
+	all, err := x.console.o.Store.Credentials(x.Context())
 	if err != nil {
 		return err
 	}
-	now := x.console.now()
+	now := x.console.o.Now()
 	for _, c := range slices.Backward(all) {
 		if x.viewer.Check(c.Scope()) != nil || v.Chosen != "" && c.TaxpayerID != v.Chosen {
 			continue
@@ -141,9 +141,9 @@ func (c *Console) createKey(x *request) error {
 	if err != nil {
 		return err
 	}
-	terms := access.Terms{Environment: c.environment, TaxpayerID: f.Value("taxpayer"), ExpiresAt: x.momentField(f, "expires", true), Form: token}
-	if env := f.Value("environment"); env != "" && env != string(c.environment) {
-		f.fail("environment", x.text("keys.wrong_environment", x.text("environment."+string(c.environment))))
+	terms := access.Terms{Environment: c.o.Environment, TaxpayerID: f.Value("taxpayer"), ExpiresAt: x.momentField(f, "expires", true), Form: token}
+	if env := f.Value("environment"); env != "" && env != string(c.o.Environment) {
+		f.fail("environment", x.text("keys.wrong_environment", x.text("environment."+string(c.o.Environment))))
 	}
 	if terms.Scopes, err = parseScopes(x.PostForm["scopes"]); err != nil {
 		f.fail("scopes", x.text("keys.wrong_scope"))
@@ -195,23 +195,23 @@ func parseScopes(values []string) (scopes []apikey.Scope, err error) {
 // renderNewKey shows a key once. The answer to the form shows it: it is in no address and
 // in no stored page.
 func (x *request) renderNewKey(key apikey.Key, made store.Credential, old string) error {
-	shown := shownKey{keyView: newKeyView(made, "", x.console.now()), Secret: key.Reveal(), Old: old}
+	shown := shownKey{keyView: newKeyView(made, "", x.console.o.Now()), Secret: key.Reveal(), Old: old}
 	return x.renderKeys(http.StatusCreated, keysView{Form: newForm(nil), Shown: &shown})
 }
 
 // renderUsedKey answers a form that was sent before.
 func (x *request) renderUsedKey(id string) error {
-	made, err := x.console.store.Credential(x.Context(), id)
+	made, err := x.console.o.Store.Credential(x.Context(), id)
 	if err != nil {
 		return err
 	}
-	used := newKeyView(made, "", x.console.now())
+	used := newKeyView(made, "", x.console.o.Now())
 	return x.renderKeys(http.StatusConflict, keysView{Form: newForm(nil), Used: &used})
 }
 
 // key returns the key of the address, if the person sees it.
 func (x *request) key() (store.Credential, error) {
-	found, err := x.console.store.Credential(x.Context(), x.PathValue("id"))
+	found, err := x.console.o.Store.Credential(x.Context(), x.PathValue("id"))
 	if err != nil {
 		return store.Credential{}, err
 	}
@@ -264,6 +264,6 @@ func (c *Console) revokeKey(x *request) error {
 
 // environmentOptions returns the environment of the console as the one choice of a field.
 func (x *request) environmentOptions() []option {
-	env := x.console.environment
+	env := x.console.o.Environment
 	return []option{{string(env), x.text("environment." + string(env))}}
 }

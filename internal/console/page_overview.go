@@ -158,7 +158,7 @@ func (x *request) overview() (shown rendered, at time.Time, err error) {
 // overviewView returns the data of the first page.
 func (x *request) overviewView(o overview.Overview) overviewView {
 	v := overviewView{
-		Day: fiscal.DateOf(o.At), Sandbox: x.console.environment == fiscal.Sandbox, Indexing: o.Index.Started && !o.Index.Complete,
+		Day: fiscal.DateOf(o.At), Sandbox: x.console.o.Environment == fiscal.Sandbox, Indexing: o.Index.Started && !o.Index.Complete,
 		Hours: x.newChart("hours", o.Hours, "15:04"), Days: x.newChart("days", o.Days, "02/01"), Authority: x.authorityState(o.Authority),
 		Verdicts: []verdictRow{x.verdictRow("overview.last_day", o.Verdicts.Day), x.verdictRow("overview.last_month", o.Verdicts.Month)},
 	}
@@ -212,7 +212,7 @@ func (x *request) count(n int64, atLeast bool, key string) string {
 
 // authorityState says whether the service reaches the authority.
 func (x *request) authorityState(a overview.Authority) stateView {
-	if x.console.environment == fiscal.Sandbox {
+	if x.console.o.Environment == fiscal.Sandbox {
 		return stateView{Tone: neutral, Word: x.text("authority_state.sandbox"), Text: x.text("authority_state.sandbox_text")}
 	}
 	var failing []string

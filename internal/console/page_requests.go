@@ -109,7 +109,7 @@ func (c *Console) showRequests(x *request) error {
 	if id != "" {
 		if !safeSegment.MatchString(id) {
 			f.fail("q", x.text("requests.wrong_id"))
-		} else if found, err := c.store.RequestByID(x.Context(), x.viewer.Within(), id); err != nil {
+		} else if found, err := c.o.Store.RequestByID(x.Context(), x.viewer.Within(), id); err != nil {
 			return err
 		} else if len(found) > 0 {
 			return x.redirect(requestsAddress + "/" + id)
@@ -161,21 +161,21 @@ func (x *request) readRequests(v *requestsView, filter store.RequestFilter, name
 	var groups []store.RequestErrors
 	var next string
 	var err error
-	since := x.console.now().Add(-errorsSince)
+	since := x.console.o.Now().Add(-errorsSince)
 	if v.Chosen == "" {
-		if found, next, err = x.console.store.AllRequests(x.Context(), x.console.environment, filter); err != nil {
+		if found, next, err = x.console.o.Store.AllRequests(x.Context(), x.console.o.Environment, filter); err != nil {
 			return err
 		}
-		groups, err = x.console.store.AllRequestErrors(x.Context(), x.console.environment, since)
+		groups, err = x.console.o.Store.AllRequestErrors(x.Context(), x.console.o.Environment, since)
 	} else {
 		scope, unseen := x.viewer.Scope(v.Chosen)
 		if unseen != nil {
 			return unseen
 		}
-		if found, next, err = x.console.store.Requests(x.Context(), scope, filter); err != nil {
+		if found, next, err = x.console.o.Store.Requests(x.Context(), scope, filter); err != nil {
 			return err
 		}
-		groups, err = x.console.store.RequestErrors(x.Context(), scope, since)
+		groups, err = x.console.o.Store.RequestErrors(x.Context(), scope, since)
 	}
 	if err != nil {
 		return err
@@ -268,7 +268,7 @@ type requestDetail struct {
 
 func (c *Console) showRequest(x *request) error {
 	id, within := x.PathValue("request_id"), x.viewer.Within()
-	found, err := c.store.RequestByID(x.Context(), within, id)
+	found, err := c.o.Store.RequestByID(x.Context(), within, id)
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (c *Console) showRequest(x *request) error {
 		return err
 	}
 	v := requestDetail{RequestID: id}
-	ids, err := c.store.DocumentsOfRequest(x.Context(), c.environment, id)
+	ids, err := c.o.Store.DocumentsOfRequest(x.Context(), c.o.Environment, id)
 	if err != nil {
 		return err
 	}
@@ -290,8 +290,8 @@ func (c *Console) showRequest(x *request) error {
 			if len(part) != len(q.ID) {
 				continue // no id of a document
 			}
-			own := store.Within{Environment: c.environment, Taxpayers: []string{q.TaxpayerID}}
-			some, err := c.store.DocumentsByID(x.Context(), own, part)
+			own := store.Within{Environment: c.o.Environment, Taxpayers: []string{q.TaxpayerID}}
+			some, err := c.o.Store.DocumentsByID(x.Context(), own, part)
 			if err != nil {
 				return err
 			}
@@ -299,7 +299,7 @@ func (c *Console) showRequest(x *request) error {
 		}
 	}
 	slices.Sort(ids)
-	if v.Documents, err = c.store.FoundDocuments(x.Context(), within, slices.Compact(ids)); err != nil {
+	if v.Documents, err = c.o.Store.FoundDocuments(x.Context(), within, slices.Compact(ids)); err != nil {
 		return err
 	}
 	return x.render("request", x.text("requests.one", id), v)

@@ -39,7 +39,7 @@ func (c *Console) showSignIn(x *request) error {
 // and a wrong code.
 func (c *Console) signIn(x *request) error {
 	in := people.Credentials{Email: x.PostFormValue("email"), Password: x.PostFormValue("password"), Code: x.PostFormValue("code")}
-	token, err := c.people.SignIn(x.Context(), in, x.client())
+	token, err := c.o.People.SignIn(x.Context(), in, x.client())
 	form := newForm(url.Values{"email": {in.Email}})
 	view := signInView{form, x.PostFormValue("next")}
 	var limited *people.LimitedError
@@ -56,7 +56,7 @@ func (c *Console) signIn(x *request) error {
 		form.fail("", x.text("sign_in.limited", seconds))
 		return x.renderStatus(http.StatusTooManyRequests, "sign-in", x.text("sign_in.title"), view)
 	case errors.Is(err, people.ErrDenied):
-		c.log.Warn("A sign-in to the console failed. After five failures in a minute the service refuses more from the same account or address.",
+		c.o.Log.Warn("A sign-in to the console failed. After five failures in a minute the service refuses more from the same account or address.",
 			"address", x.client().Address, "request_id", x.id)
 		form.fail("", x.text("sign_in.denied"))
 		return x.renderStatus(http.StatusUnauthorized, "sign-in", x.text("sign_in.title"), view)
@@ -69,15 +69,15 @@ func (c *Console) signIn(x *request) error {
 // been guesses at other accounts.
 func (c *Console) reportLimited(x *request, email string, account bool) {
 	client := x.client()
-	c.log.Warn("The service refuses sign-ins to the console for a minute: five have failed.", "address", client.Address, "request_id", x.id)
+	c.o.Log.Warn("The service refuses sign-ins to the console for a minute: five have failed.", "address", client.Address, "request_id", x.id)
 	if account {
-		c.pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error { return c.people.RecordLimited(ctx, tx, email, client) })
+		c.o.Pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error { return c.o.People.RecordLimited(ctx, tx, email, client) })
 	}
 }
 
 // signOut ends the session of the browser, on every node at once.
 func (c *Console) signOut(x *request) error {
-	if err := c.people.EndSession(x.Context(), x.viewer.user.ID, x.session.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := c.o.People.EndSession(x.Context(), x.viewer.user.ID, x.session.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	x.setCookie(people.Token{})
@@ -91,7 +91,7 @@ type welcomeView struct {
 }
 
 func (c *Console) showWelcome(x *request) error {
-	u, err := c.people.Invited(x.Context(), people.ParseToken(x.PathValue("token")))
+	u, err := c.o.People.Invited(x.Context(), people.ParseToken(x.PathValue("token")))
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (c *Console) showWelcome(x *request) error {
 // welcome sets the password of the person with a link, and signs the person in.
 func (c *Console) welcome(x *request) error {
 	link := people.ParseToken(x.PathValue("token"))
-	u, err := c.people.Invited(x.Context(), link)
+	u, err := c.o.People.Invited(x.Context(), link)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (c *Console) welcome(x *request) error {
 	if !form.ok() {
 		return x.renderStatus(http.StatusUnprocessableEntity, "welcome", x.text("welcome.title"), welcomeView{form, u})
 	}
-	token, err := c.people.Welcome(x.Context(), link, x.PostFormValue("password"), x.client())
+	token, err := c.o.People.Welcome(x.Context(), link, x.PostFormValue("password"), x.client())
 	switch {
 	case err != nil:
 		return err

@@ -75,7 +75,7 @@ func (x *request) taxpayerScope() (store.Scope, store.Taxpayer, error) {
 	if err != nil {
 		return scope, store.Taxpayer{}, err
 	}
-	found, err := x.console.store.Taxpayer(x.Context(), scope.TaxpayerID)
+	found, err := x.console.o.Store.Taxpayer(x.Context(), scope.TaxpayerID)
 	return scope, found, err
 }
 
@@ -85,7 +85,7 @@ func (x *request) renderTaxpayer(status int, v taxpayerDetail) error {
 	if err != nil {
 		return err
 	}
-	facts, err := pipeline.ReadFacts(x.Context(), x.console.store, scope)
+	facts, err := pipeline.ReadFacts(x.Context(), x.console.o.Store, scope)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (x *request) addTypes(v *taxpayerDetail, facts pipeline.Facts) {
 	names := map[fiscal.Type]string{fiscal.FiscalCredit: "taxpayers.type_credit", fiscal.Consumer: "taxpayers.type_consumer"}
 	for _, kind := range documentTypes() {
 		one := typeView{Type: kind, NameKey: names[kind]}
-		for _, p := range facts.Missing(kind, x.console.now()) {
+		for _, p := range facts.Missing(kind, x.console.o.Now()) {
 			if key := missingTexts[p.Code]; key != "" {
 				one.Missing = append(one.Missing, x.text(key))
 			} else {
@@ -148,7 +148,7 @@ func (x *request) addProfile(v *taxpayerDetail) {
 }
 
 func (x *request) addCertificates(v *taxpayerDetail, facts pipeline.Facts) {
-	now := x.console.now()
+	now := x.console.o.Now()
 	for _, c := range slices.Backward(facts.Certificates) {
 		v.Certificates = append(v.Certificates, newCertificateView(c, now))
 	}
@@ -168,7 +168,7 @@ func (x *request) addCertificates(v *taxpayerDetail, facts pipeline.Facts) {
 }
 
 func (x *request) addRanges(v *taxpayerDetail, facts pipeline.Facts) {
-	now := x.console.now()
+	now := x.console.o.Now()
 	today := fiscal.DateOf(now)
 	worst, without := good, []string{}
 	for _, kind := range documentTypes() {
@@ -224,19 +224,19 @@ func (x *request) addNetwork(v *taxpayerDetail) {
 		v.Trust = step{neutral, "taxpayers.word_not_needed", x.text("taxpayers.trust_sandbox")}
 		v.Receiver = step{neutral, "taxpayers.word_not_needed", x.text("taxpayers.receiver_sandbox")}
 		return
-	case c.trusted:
+	case c.o.Trusted:
 		v.Trust = step{good, "taxpayers.word_done", x.text("taxpayers.trust_there")}
 	default:
 		v.Trust = step{warn, "taxpayers.word_missing", x.text("taxpayers.trust_missing")}
 	}
 	v.Receiver = step{good, "taxpayers.word_ready", x.text("taxpayers.receiver_text")}
-	if u, err := url.Parse(c.receiverURL); err != nil || u.Scheme != "https" {
+	if u, err := url.Parse(c.o.ReceiverURL); err != nil || u.Scheme != "https" {
 		v.Receiver = step{warn, "taxpayers.word_check", x.text("taxpayers.receiver_private")}
 	}
 	v.ReceiverURLs = []receiverURL{
-		{"receiver_base", x.text("taxpayers.receiver_base"), c.receiverURL},
-		{"receiver_authentication", x.text("taxpayers.receiver_authentication"), c.receiverURL + "/fe/autenticacion"},
-		{"receiver_reception", x.text("taxpayers.receiver_reception"), c.receiverURL + "/fe/recepcion/api/ecf"},
-		{"receiver_approval", x.text("taxpayers.receiver_approval"), c.receiverURL + "/fe/aprobacioncomercial/api/ecf"},
+		{"receiver_base", x.text("taxpayers.receiver_base"), c.o.ReceiverURL},
+		{"receiver_authentication", x.text("taxpayers.receiver_authentication"), c.o.ReceiverURL + "/fe/autenticacion"},
+		{"receiver_reception", x.text("taxpayers.receiver_reception"), c.o.ReceiverURL + "/fe/recepcion/api/ecf"},
+		{"receiver_approval", x.text("taxpayers.receiver_approval"), c.o.ReceiverURL + "/fe/aprobacioncomercial/api/ecf"},
 	}
 }

@@ -122,7 +122,7 @@ var errProfileChanged = errors.New("console: the profile has changed")
 // what is stored now. The form can be sent again: its writer has seen the change.
 func (x *request) refuseOldProfile(f *form, stored store.Taxpayer, phones []string) error {
 	object := "taxpayer:" + stored.ID
-	last, err := x.console.store.AuditEntriesBefore(x.Context(), store.AuditFilter{Object: object}, math.MaxInt64, 1)
+	last, err := x.console.o.Store.AuditEntriesBefore(x.Context(), store.AuditFilter{Object: object}, math.MaxInt64, 1)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (x *request) storedProfile(f *form, stored store.Taxpayer) (all []fact) {
 // changeTaxpayer reads a taxpayer, changes it and stores it, in one transaction.
 func (x *request) changeTaxpayer(id string, change func(*store.Taxpayer) error) error {
 	c := x.console
-	return c.store.Update(x.Context(), func(tx *store.Tx) error {
+	return c.o.Store.Update(x.Context(), func(tx *store.Tx) error {
 		changed, err := tx.LockedTaxpayer(x.Context(), id)
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func (x *request) changeTaxpayer(id string, change func(*store.Taxpayer) error) 
 			return err
 		}
 		// Two changes never have the same time: a form is compared by it.
-		if changed.UpdatedAt = c.now(); !changed.UpdatedAt.After(before) {
+		if changed.UpdatedAt = c.o.Now(); !changed.UpdatedAt.After(before) {
 			changed.UpdatedAt = before.Add(time.Microsecond)
 		}
 		return tx.UpdateTaxpayer(x.Context(), changed)
@@ -254,7 +254,7 @@ func (c *Console) importCertificate(x *request) error {
 func (x *request) tryImport(f *form, scope store.Scope, file []byte) error {
 	identity, err := xmlsig.OpenP12(file, x.PostForm.Get("p12_password")) // spaces are part of a password
 	if err == nil {
-		_, err = x.console.certificates.Import(x.Context(), scope, identity)
+		_, err = x.console.o.Certificates.Import(x.Context(), scope, identity)
 	}
 	for _, known := range []struct {
 		err   error
@@ -284,7 +284,7 @@ func (c *Console) revokeCertificate(x *request) error {
 	if err != nil {
 		return err
 	}
-	all, err := c.store.CertificatesOf(x.Context(), scope)
+	all, err := c.o.Store.CertificatesOf(x.Context(), scope)
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (c *Console) revokeCertificate(x *request) error {
 	if !slices.ContainsFunc(all, func(one store.Certificate) bool { return one.ID == id }) {
 		return errNotFound
 	}
-	if _, err := c.certificates.Revoke(x.withReason(), id); err != nil {
+	if _, err := c.o.Certificates.Revoke(x.withReason(), id); err != nil {
 		return err
 	}
 	return x.done(taxpayersAddress+"/"+scope.TaxpayerID, "taxpayers.revoke")
@@ -307,7 +307,7 @@ func (c *Console) addRange(x *request) error {
 	f := x.sentForm()
 	spec := taxpayer.RangeSpec{Type: fiscal.Type(f.Value("type")), From: x.numberField(f, "from"), To: x.numberField(f, "to"), Expires: f.Value("expires")}
 	if f.ok() {
-		_, err = taxpayer.AddRange(x.Context(), c.store, scope, spec, c.now())
+		_, err = taxpayer.AddRange(x.Context(), c.o.Store, scope, spec, c.o.Now())
 	}
 	texts := map[string]string{"type": "taxpayers.wrong_type", "from": "taxpayers.wrong_number", "to": "taxpayers.wrong_span", "expires": "taxpayers.wrong_expires"}
 	var problems fiscal.Problems
@@ -352,7 +352,7 @@ func (x *request) withReason() context.Context {
 // suspendTaxpayer refuses the requests of a taxpayer until it is resumed.
 func (c *Console) suspendTaxpayer(x *request) error {
 	return x.changeSuspension("taxpayers.suspend", func(tx *store.Tx, subject store.Subject) error {
-		return tx.Suspend(x.withReason(), store.Suspension{Subject: subject, Reason: x.sentForm().Value("reason"), At: c.now()})
+		return tx.Suspend(x.withReason(), store.Suspension{Subject: subject, Reason: x.sentForm().Value("reason"), At: c.o.Now()})
 	})
 }
 
@@ -368,7 +368,7 @@ func (x *request) changeSuspension(done string, change func(*store.Tx, store.Sub
 	if err != nil {
 		return err
 	}
-	err = x.console.store.Update(x.Context(), func(tx *store.Tx) error { return change(tx, store.TaxpayerSubject(scope.TaxpayerID)) })
+	err = x.console.o.Store.Update(x.Context(), func(tx *store.Tx) error { return change(tx, store.TaxpayerSubject(scope.TaxpayerID)) })
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func (v certificateView) StateKey() string {
 // showTaxpayers lists the taxpayers with what is missing. The filters are in the query
 // string: q, a part of the name or of the RNC, and needs.
 func (c *Console) showTaxpayers(x *request) error {
-	all, err := c.store.TaxpayersWithoutLogos(x.Context())
+	all, err := c.o.Store.TaxpayersWithoutLogos(x.Context())
 	if err != nil {
 		return err
 	}
@@ -158,12 +158,12 @@ func (c *Console) showTaxpayers(x *request) error {
 	}
 	f := newForm(x.URL.Query())
 	words := strings.ToLower(f.Value("q"))
-	v := taxpayersView{Form: f, Filtered: words != "" || f.Value("needs") != "", Sandbox: c.environment == fiscal.Sandbox}
+	v := taxpayersView{Form: f, Filtered: words != "" || f.Value("needs") != "", Sandbox: c.o.Environment == fiscal.Sandbox}
 	v.Needs = []option{
 		{"", x.text("taxpayers.needs_all")}, {"anything", x.text("taxpayers.needs_anything")}, {"certificate", x.text("taxpayers.needs_certificate")},
 		{"ranges", x.text("taxpayers.needs_ranges")},
 	}
-	now := c.now()
+	now := c.o.Now()
 	for i, t := range all {
 		if !x.viewer.Sees(t.ID) || !strings.Contains(strings.ToLower(t.LegalName+" "+t.TradeName+" "+t.RNC), words) {
 			continue
@@ -205,15 +205,15 @@ func newTaxpayerRow(f pipeline.Facts, suspended bool, now time.Time) taxpayerRow
 
 // allFacts reads the facts about all taxpayers with a few statements.
 func (x *request) allFacts(all []store.Taxpayer) ([]pipeline.Facts, error) {
-	certificates, err := x.console.store.Certificates(x.Context())
+	certificates, err := x.console.o.Store.Certificates(x.Context())
 	if err != nil {
 		return nil, err
 	}
-	ranges, err := x.console.store.NumberRanges(x.Context())
+	ranges, err := x.console.o.Store.NumberRanges(x.Context())
 	if err != nil {
 		return nil, err
 	}
-	env := x.console.environment
+	env := x.console.o.Environment
 	byID := make(map[string]*pipeline.Facts, len(all))
 	facts := make([]pipeline.Facts, len(all))
 	for i, t := range all {
@@ -234,7 +234,7 @@ func (x *request) allFacts(all []store.Taxpayer) ([]pipeline.Facts, error) {
 }
 
 func (x *request) suspensions() (map[store.Subject]store.Suspension, error) {
-	all, err := x.console.store.Suspensions(x.Context())
+	all, err := x.console.o.Store.Suspensions(x.Context())
 	bySubject := make(map[store.Subject]store.Suspension, len(all))
 	for _, one := range all {
 		bySubject[one.Subject] = one
@@ -347,7 +347,7 @@ func (c *Console) createTaxpayer(x *request) error {
 		return err
 	}
 	f := x.sentForm()
-	now := c.now()
+	now := c.o.Now()
 	made := store.Taxpayer{ID: store.NewID(), Phones: []string{}, CreatedAt: now, UpdatedAt: now}
 	if err := x.readProfile(f, &made); err != nil {
 		return err
@@ -369,7 +369,7 @@ func (c *Console) createTaxpayer(x *request) error {
 		v.New, v.SameRNC = true, same
 		return x.renderStatus(http.StatusUnprocessableEntity, "taxpayer-new", x.text("taxpayers.new"), v)
 	}
-	if err := c.store.Update(x.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(x.Context(), made) }); err != nil {
+	if err := c.o.Store.Update(x.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(x.Context(), made) }); err != nil {
 		return err
 	}
 	return x.done(taxpayersAddress+"/"+made.ID, "taxpayers.create")
@@ -377,7 +377,7 @@ func (c *Console) createTaxpayer(x *request) error {
 
 // sameRNC reports whether another taxpayer has the RNC.
 func (x *request) sameRNC(one store.Taxpayer) (bool, error) {
-	all, err := x.console.store.TaxpayersWithoutLogos(x.Context())
+	all, err := x.console.o.Store.TaxpayersWithoutLogos(x.Context())
 	for _, other := range all {
 		if other.RNC == one.RNC && other.ID != one.ID {
 			return true, err

@@ -58,7 +58,7 @@ func (v userView) Disabled() bool { return !v.DisabledAt.IsZero() }
 func (c *Console) showUsers(x *request) error { return x.renderUsers(http.StatusOK, newForm(nil)) }
 
 func (x *request) renderUsers(status int, f *form) error {
-	all, err := x.console.store.Users(x.Context())
+	all, err := x.console.o.Store.Users(x.Context())
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func newUserView(u store.User, names map[string]string) userView {
 // taxpayerOptions returns the taxpayers that the viewer sees, as choices of a field and by
 // id.
 func (x *request) taxpayerOptions() (choices []option, names map[string]string, err error) {
-	all, err := x.console.store.TaxpayersWithoutLogos(x.Context())
+	all, err := x.console.o.Store.TaxpayersWithoutLogos(x.Context())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,7 +126,7 @@ func (c *Console) createUser(x *request) error {
 	if !x.viewer.Manages(store.User{Environment: in.Environment}) {
 		return errForbidden
 	}
-	u, link, err := c.people.Create(x.Context(), in)
+	u, link, err := c.o.People.Create(x.Context(), in)
 	switch {
 	case errors.Is(err, people.ErrName):
 		f.fail("name", x.text("users.wrong_name"))
@@ -160,7 +160,7 @@ func (x *request) failRole(f *form, err error) error {
 }
 
 // linkAddress returns the address with which a person sets a password.
-func (c *Console) linkAddress(token people.Token) string { return WelcomeAddress(c.baseURL, token) }
+func (c *Console) linkAddress(token people.Token) string { return WelcomeAddress(c.o.BaseURL, token) }
 
 // WelcomeAddress returns the address with which a person sets a password, at a console with
 // a public address.
@@ -183,7 +183,7 @@ func (c *Console) showUser(x *request) error {
 }
 
 func (x *request) renderUser(status int, id string, f *form, link string) error {
-	u, err := x.console.store.User(x.Context(), id)
+	u, err := x.console.o.Store.User(x.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (c *Console) changeUserRole(x *request) error {
 	if err := x.mayChange(id); err != nil {
 		return err
 	}
-	_, err := c.people.ChangeRole(x.Context(), id, store.Role(f.Value("role")), append([]string{}, x.PostForm["taxpayer"]...))
+	_, err := c.o.People.ChangeRole(x.Context(), id, store.Role(f.Value("role")), append([]string{}, x.PostForm["taxpayer"]...))
 	if err := x.failRole(f, err); err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (c *Console) resetUser(x *request) error {
 	if err := x.mayChange(id); err != nil {
 		return err
 	}
-	_, link, err := c.people.Reset(x.Context(), id)
+	_, link, err := c.o.People.Reset(x.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (c *Console) disableUser(x *request) error {
 	if err := x.mayChange(id); err != nil {
 		return err
 	}
-	if _, err := c.people.Disable(x.Context(), id); err != nil {
+	if _, err := c.o.People.Disable(x.Context(), id); err != nil {
 		return err
 	}
 	return x.done(usersAddress+"/"+id, "users.disable")
@@ -241,7 +241,7 @@ func (c *Console) disableUser(x *request) error {
 // mayChange fails with errForbidden when the viewer may not change a person: an operator
 // would take away the own access, or is limited to another environment.
 func (x *request) mayChange(id string) error {
-	u, err := x.console.store.User(x.Context(), id)
+	u, err := x.console.o.Store.User(x.Context(), id)
 	if err == nil && (id == x.viewer.user.ID || !x.viewer.Manages(u)) {
 		return errForbidden
 	}

@@ -140,13 +140,13 @@ func (c *Console) showWebhooks(x *request) error {
 
 // renderWebhooks renders the list. The caller sets the form.
 func (x *request) renderWebhooks(status int, v webhooksView) error {
-	v.Chosen, v.Sandbox = x.URL.Query().Get("taxpayer"), x.console.environment == fiscal.Sandbox
+	v.Chosen, v.Sandbox = x.URL.Query().Get("taxpayer"), x.console.o.Environment == fiscal.Sandbox
 	var names map[string]string
 	var err error
 	if v.Taxpayers, names, err = x.taxpayerOptions(); err != nil {
 		return err
 	}
-	all, err := x.console.store.AllEndpoints(x.Context())
+	all, err := x.console.o.Store.AllEndpoints(x.Context())
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (x *request) renderWebhooks(status int, v webhooksView) error {
 			break
 		}
 		one := newEndpointView(e, names[e.TaxpayerID])
-		last, err := x.console.store.DeliveryLog(x.Context(), e.Scope, e.ID, "", 1)
+		last, err := x.console.o.Store.DeliveryLog(x.Context(), e.Scope, e.ID, "", 1)
 		if err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (c *Console) createWebhook(x *request) error {
 	spec := notify.EndpointSpec{Scope: scope, URL: f.Value("url"), Kinds: kinds, Form: token}
 	var made notify.Created
 	if f.ok() {
-		made, err = c.endpoints.Create(x.Context(), spec, notify.Intent{})
+		made, err = c.o.Endpoints.Create(x.Context(), spec, notify.Intent{})
 	}
 	var problems fiscal.Problems
 	var used *store.FormUsedError
@@ -242,7 +242,7 @@ func (x *request) failWebhook(f *form, problems fiscal.Problems) {
 
 // renderUsedWebhook answers a form that was sent before.
 func (x *request) renderUsedWebhook(id string) error {
-	e, err := x.console.store.AnyEndpoint(x.Context(), id)
+	e, err := x.console.o.Store.AnyEndpoint(x.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ type attemptsView struct {
 
 // endpoint returns the endpoint of the address, if the person sees it.
 func (x *request) endpoint() (store.Endpoint, error) {
-	e, err := x.console.endpoints.Get(x.Context(), x.PathValue("id"))
+	e, err := x.console.o.Endpoints.Get(x.Context(), x.PathValue("id"))
 	if err != nil {
 		return store.Endpoint{}, err
 	}
@@ -333,7 +333,7 @@ func (x *request) renderWebhook(status int, e store.Endpoint, v webhookDetail) e
 func (x *request) attempts(e store.Endpoint, before string) (attemptsView, error) {
 	address := webhooksAddress + "/" + e.ID
 	v := attemptsView{EndpointID: e.ID, MayReplay: x.console.mayUse(x.viewer.Role(), http.MethodPost, webhooksAddress+"/{id}/replay")}
-	all, err := x.console.endpoints.Log(x.Context(), e.Scope, e.ID, before, attemptRows+1)
+	all, err := x.console.o.Endpoints.Log(x.Context(), e.Scope, e.ID, before, attemptRows+1)
 	if err != nil {
 		return v, err
 	}
@@ -369,7 +369,7 @@ func (c *Console) testWebhook(x *request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.endpoints.Test(x.Context(), e.Scope, e.ID); err != nil {
+	if _, err := c.o.Endpoints.Test(x.Context(), e.Scope, e.ID); err != nil {
 		return err
 	}
 	return x.redirect(webhooksAddress + "/" + e.ID + "?tested=1")
@@ -393,7 +393,7 @@ func (c *Console) replayWebhook(x *request) error {
 	if !f.ok() {
 		return x.renderWebhook(http.StatusUnprocessableEntity, e, webhookDetail{Form: f})
 	}
-	plan, err := c.endpoints.Replay(x.Context(), e.Scope, e.ID, replay)
+	plan, err := c.o.Endpoints.Replay(x.Context(), e.Scope, e.ID, replay)
 	if err != nil {
 		return err
 	}
@@ -415,7 +415,7 @@ func (c *Console) rotateWebhook(x *request) error {
 		return err
 	}
 	var secret webhook.Secret
-	e, secret, err = c.endpoints.RotateOnce(x.Context(), token, e.Scope, e.ID, secretOverlap)
+	e, secret, err = c.o.Endpoints.RotateOnce(x.Context(), token, e.Scope, e.ID, secretOverlap)
 	var used *store.FormUsedError
 	if errors.As(err, &used) {
 		return x.renderUsedWebhook(used.ID)
@@ -432,7 +432,7 @@ func (c *Console) enableWebhook(x *request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.endpoints.Enable(x.Context(), e.Scope, e.ID); err != nil {
+	if _, err := c.o.Endpoints.Enable(x.Context(), e.Scope, e.ID); err != nil {
 		return err
 	}
 	return x.done(webhooksAddress+"/"+e.ID, "webhooks.enable")
@@ -444,7 +444,7 @@ func (c *Console) deleteWebhook(x *request) error {
 	if err != nil {
 		return err
 	}
-	if err := c.endpoints.Delete(x.Context(), e.Scope, e.ID); err != nil {
+	if err := c.o.Endpoints.Delete(x.Context(), e.Scope, e.ID); err != nil {
 		return err
 	}
 	return x.done(webhooksAddress, "webhooks.delete")

@@ -112,11 +112,11 @@ func (x *request) work() (list workList, err error) {
 	if f.TaxpayerID != "" && !x.viewer.Sees(f.TaxpayerID) {
 		return list, store.ErrNotFound
 	}
-	now := x.console.now()
+	now := x.console.o.Now()
 	if age, err := time.ParseDuration(q.Get("age")); err == nil && age > 0 {
 		f.CreatedBefore = now.Add(-age)
 	}
-	last, err := x.console.store.Contingency(x.Context(), x.console.environment)
+	last, err := x.console.o.Store.Contingency(x.Context(), x.console.o.Environment)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return list, err
 	}
@@ -128,7 +128,7 @@ func (x *request) work() (list workList, err error) {
 	if f.Stage == noStage {
 		items, err = x.abandoned(f)
 	} else {
-		items, next, err = x.console.store.WorkList(x.Context(), x.viewer.Within(), f)
+		items, next, err = x.console.o.Store.WorkList(x.Context(), x.viewer.Within(), f)
 	}
 	if err != nil {
 		return list, err
@@ -158,7 +158,7 @@ func (x *request) abandoned(f store.WorkFilter) (found []store.WorkItem, err err
 		taxpayers = []string{""}
 	}
 	for _, id := range taxpayers {
-		waiting, err := x.console.store.WaitingDocuments(x.Context(), store.Scope{Environment: x.console.environment, TaxpayerID: id})
+		waiting, err := x.console.o.Store.WaitingDocuments(x.Context(), store.Scope{Environment: x.console.o.Environment, TaxpayerID: id})
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +213,7 @@ func (x *request) renderRequeue(status int, f *form) error {
 
 // waitingInvoice returns the invoice of the document that the address names.
 func (x *request) waitingInvoice() (store.Invoice, error) {
-	inv, err := x.console.store.AnyDocument(x.Context(), x.PathValue("id"))
+	inv, err := x.console.o.Store.AnyDocument(x.Context(), x.PathValue("id"))
 	if err != nil {
 		return inv, err
 	}

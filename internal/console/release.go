@@ -60,20 +60,20 @@ func (c *Console) releaseRanges(x *request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.store.Taxpayer(x.Context(), scope.TaxpayerID); err != nil {
+	if _, err := c.o.Store.Taxpayer(x.Context(), scope.TaxpayerID); err != nil {
 		return err
 	}
-	if c.release == nil {
+	if c.o.Release == nil {
 		return store.ErrNotFound
 	}
 	if c.releases.begin(scope.TaxpayerID) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.Context()), maxRelease)
 		go func() {
 			defer cancel()
-			err := c.release(ctx, scope)
+			err := c.o.Release(ctx, scope)
 			c.releases.end(scope.TaxpayerID, err)
 			if err != nil {
-				c.log.Warn("A release of fenced number ranges did not end. The person sees it and may start it again.",
+				c.o.Log.Warn("A release of fenced number ranges did not end. The person sees it and may start it again.",
 					"taxpayer", scope.TaxpayerID, "error", err.Error())
 			}
 		}()

@@ -36,7 +36,7 @@ type request struct {
 
 // begin returns the request of a browser that is not identified yet.
 func (c *Console) begin(w http.ResponseWriter, r *http.Request) *request {
-	x := &request{Request: r, console: c, id: store.NewID(), viewer: viewer{environment: c.environment}}
+	x := &request{Request: r, console: c, id: store.NewID(), viewer: viewer{environment: c.o.Environment}}
 	x.w = &answering{w, x}
 	x.language = lang.FromHeader(r.Header.Get("Accept-Language"), lang.Spanish)
 	w.Header().Set("X-Request-Id", x.id)
@@ -49,7 +49,7 @@ func (x *request) signedIn() bool { return x.session.ID != "" }
 // client returns the browser of the request.
 func (x *request) client() people.Client {
 	return people.Client{
-		Environment: x.console.environment, Address: x.console.clients.Address(x.Request),
+		Environment: x.console.o.Environment, Address: x.console.o.Clients.Address(x.Request),
 		Browser: x.UserAgent(), RequestID: x.id,
 	}
 }
@@ -61,7 +61,7 @@ func (c *Console) identify(x *request) error {
 	if err != nil || cookie.Value == "" {
 		return nil
 	}
-	user, session, err := c.people.Authenticate(x.Context(), people.ParseToken(cookie.Value), c.environment)
+	user, session, err := c.o.People.Authenticate(x.Context(), people.ParseToken(cookie.Value), c.o.Environment)
 	if errors.Is(err, people.ErrDenied) {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (x *request) release() {
 // what the taxpayer may hold with its API keys, and people who see all taxpayers share one
 // account, so that many people of one taxpayer take nothing from others.
 func (x *request) holder() capacity.Holder {
-	h := capacity.Holder{Address: x.console.clients.Address(x.Request)}
+	h := capacity.Holder{Address: x.console.o.Clients.Address(x.Request)}
 	if x.signedIn() {
 		h.Credential, h.Taxpayer = "user "+x.viewer.user.ID, "people"
 		if within := x.viewer.user.TaxpayerIDs; len(within) > 0 {
@@ -126,9 +126,9 @@ func (x *request) readForm() (err error) {
 	if limit == 0 {
 		limit = defaultMaxBody
 	}
-	began := x.console.now()
-	if x.body, err = x.console.capacity.ReadBody(x.w, x.Request, x.holder(), limit); err == nil {
-		x.large, err = x.console.capacity.TakeLargeSlot(x.Context(), x.holder(), len(x.body.Bytes))
+	began := x.console.o.Now()
+	if x.body, err = x.console.o.Capacity.ReadBody(x.w, x.Request, x.holder(), limit); err == nil {
+		x.large, err = x.console.o.Capacity.TakeLargeSlot(x.Context(), x.holder(), len(x.body.Bytes))
 	}
 	if full := (*capacity.FullError)(nil); errors.As(err, &full) {
 		return errCrowded
@@ -136,7 +136,7 @@ func (x *request) readForm() (err error) {
 	if err != nil {
 		return errBadRequest
 	}
-	if x.signedIn() && x.console.now().Sub(began) >= recheckAfter {
+	if x.signedIn() && x.console.o.Now().Sub(began) >= recheckAfter {
 		if err := x.recheck(); err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func isText(values url.Values) bool {
 
 // recheck finds the session of the request again, and checks the role.
 func (x *request) recheck() error {
-	x.viewer, x.session = viewer{environment: x.console.environment}, store.UserSession{}
+	x.viewer, x.session = viewer{environment: x.console.o.Environment}, store.UserSession{}
 	if err := x.console.identify(x); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (x *request) run() error {
 		return errBadRequest
 	}
 	if x.signedIn() && !x.page.fragment {
-		if err := x.console.people.RecordUse(x.Context(), x.session); err != nil {
+		if err := x.console.o.People.RecordUse(x.Context(), x.session); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (x *request) run() error {
 func (x *request) text(key string, args ...any) string {
 	text, err := x.console.texts.Text(x.language, key, args...)
 	if err != nil {
-		x.console.log.Error("A page of the console names a text that does not exist.", "error", err.Error())
+		x.console.o.Log.Error("A page of the console names a text that does not exist.", "error", err.Error())
 		return key
 	}
 	return text

@@ -16,7 +16,7 @@ func (e *env) logRequests(taxpayer string, count int) {
 	var all []store.LoggedRequest
 	for i := range count {
 		q := store.LoggedRequest{
-			Scope: store.Scope{Environment: e.environment, TaxpayerID: taxpayer}, RequestID: requestIDOf(taxpayer, i),
+			Scope: store.Scope{Environment: e.o.Environment, TaxpayerID: taxpayer}, RequestID: requestIDOf(taxpayer, i),
 			At: e.clock.Now().Add(-time.Duration(i) * time.Second), Method: "POST", Route: "/v1/taxpayers/{taxpayer_id}/invoices",
 			Path: "/v1/taxpayers/" + taxpayer + "/invoices", Status: 202, Credential: "csc5jbcyw2ae", Took: 3400 * time.Microsecond, Replayed: i%10 == 1,
 		}
@@ -26,7 +26,7 @@ func (e *env) logRequests(taxpayer string, count int) {
 		}
 		all = append(all, q)
 	}
-	e.must(e.store.LogRequests(e.t.Context(), all))
+	e.must(e.o.Store.LogRequests(e.t.Context(), all))
 }
 
 // The log shows requests page by page with filters, groups errors, and explains each of

@@ -29,7 +29,7 @@ const (
 // secure reports whether the browser reaches the console over TLS: with this server, or
 // with a proxy before it.
 func (c *Console) secure(r *http.Request) bool {
-	return r.TLS != nil || strings.HasPrefix(c.baseURL, "https://")
+	return r.TLS != nil || strings.HasPrefix(c.o.BaseURL, "https://")
 }
 
 func (c *Console) cookieName(r *http.Request) string {

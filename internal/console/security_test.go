@@ -93,7 +93,7 @@ func TestCrossSiteFormsAreRefused(t *testing.T) {
 		if got.StatusCode != test.want {
 			t.Errorf("Sec-Fetch-Site %q, Origin %q: %d, want %d", test.site, test.origin, got.StatusCode, test.want)
 		}
-		stored, err := e.store.User(t.Context(), u.ID)
+		stored, err := e.o.Store.User(t.Context(), u.ID)
 		e.must(err)
 		if changed := stored.Language == "en"; changed != (test.want == http.StatusSeeOther) {
 			t.Errorf("Sec-Fetch-Site %q, Origin %q: the change was made: %v", test.site, test.origin, changed)
@@ -152,7 +152,7 @@ func TestPagesHaveNoInlineCodeAndEscapeContents(t *testing.T) {
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>`
 	e.addTaxpayer("199000021", evil)
 	operator, self := e.signedIn(store.RoleOperator)
-	evilUser, token, err := e.people.Create(t.Context(), people.Invitation{Name: evil, Email: "evil@example.com", Role: store.RoleAccountant, TaxpayerIDs: []string{e.taxpayer}})
+	evilUser, token, err := e.o.People.Create(t.Context(), people.Invitation{Name: evil, Email: "evil@example.com", Role: store.RoleAccountant, TaxpayerIDs: []string{e.taxpayer}})
 	e.must(err)
 	operator.header.Set("User-Agent", evil)
 	pages := map[string]answer{

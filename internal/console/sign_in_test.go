@@ -42,7 +42,7 @@ func TestWelcomeLinkWorksOnce(t *testing.T) {
 	if got := other.post("/console/sign-in", "email", " "+strings.ToUpper(u.Email), "password", goodPassword, "next", "/console/audit"); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/console/audit" {
 		t.Errorf("sign-in answered %d to %s: %s", got.StatusCode, got.Header.Get("Location"), got.body)
 	}
-	entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{Object: "user:" + u.ID}, 0, 10)
+	entries, err := e.o.Store.AuditEntries(t.Context(), store.AuditFilter{Object: "user:" + u.ID}, 0, 10)
 	e.must(err)
 	var actions []string
 	for _, entry := range entries {
@@ -215,11 +215,11 @@ func TestGuessesAtAPasswordAreAudited(t *testing.T) {
 		for range n {
 			e.browser().post("/console/sign-in", "email", email, "password", "wrong")
 		}
-		e.pipeline.Journal().Flush(t.Context())
+		e.o.Pipeline.Journal().Flush(t.Context())
 	}
 	entries := func() []audit.Entry {
 		t.Helper()
-		all, err := e.store.AuditEntries(t.Context(), store.AuditFilter{}, 0, 1000)
+		all, err := e.o.Store.AuditEntries(t.Context(), store.AuditFilter{}, 0, 1000)
 		e.must(err)
 		return slices.DeleteFunc(all, func(e audit.Entry) bool { return e.Action != "user.sign_in_limited" })
 	}
@@ -233,7 +233,7 @@ func TestGuessesAtAPasswordAreAudited(t *testing.T) {
 	if got := e.browser().post("/console/sign-in", "email", other.Email, "password", "wrong"); got.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("the address is not limited: %d", got.StatusCode)
 	}
-	e.pipeline.Journal().Flush(t.Context())
+	e.o.Pipeline.Journal().Flush(t.Context())
 	if found := entries(); len(found) != 0 {
 		t.Errorf("a sign-in from the address of guesses at another account: %+v", found)
 	}

@@ -52,11 +52,11 @@ func TestASlowFormDoesNotOutlastItsSession(t *testing.T) {
 		status    int
 	}{
 		"disabled": {func(e *env, u store.User) {
-			_, err := e.people.Disable(t.Context(), u.ID)
+			_, err := e.o.People.Disable(t.Context(), u.ID)
 			e.must(err)
 		}, http.StatusSeeOther},
 		"another role": {func(e *env, u store.User) {
-			e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
+			e.must(e.o.Store.Update(t.Context(), func(tx *store.Tx) error {
 				return tx.UpdateUser(t.Context(), u.ID, "user.role", func(u *store.User) error { u.Role = store.RoleAuditor; return nil })
 			}))
 		}, http.StatusForbidden},
@@ -65,13 +65,13 @@ func TestASlowFormDoesNotOutlastItsSession(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			b, u := e.signedIn(store.RoleOperator)
-			before, err := e.store.Users(t.Context())
+			before, err := e.o.Store.Users(t.Context())
 			e.must(err)
 			slow := &hookReader{strings.NewReader(form), func() { c.meanwhile(e, u); e.clock.Advance(5 * time.Second) }}
 			if w := b.postBody("/console/users", slow, len(form)); w.Code != c.status {
 				t.Errorf("%d %s, want %d", w.Code, w.Header().Get("Location"), c.status)
 			}
-			after, err := e.store.Users(t.Context())
+			after, err := e.o.Store.Users(t.Context())
 			e.must(err)
 			if len(after) != len(before) {
 				t.Error("the form had its effect")

@@ -86,7 +86,7 @@ func TestATaxpayerBecomesReady(t *testing.T) {
 	if got := b.get(address + "/logo"); got.Header.Get("Content-Type") != "image/png" {
 		t.Errorf("logo: %d %s", got.StatusCode, got.Header.Get("Content-Type"))
 	}
-	stored, err := e.store.Taxpayer(t.Context(), id)
+	stored, err := e.o.Store.Taxpayer(t.Context(), id)
 	e.must(err)
 	if stored.Municipality == "" || stored.Province == "" || len(stored.Phones) != 1 || stored.IncomeType != "01" {
 		t.Errorf("stored: %+v", stored)
@@ -97,7 +97,7 @@ func TestATaxpayerBecomesReady(t *testing.T) {
 	if got := b.post(address, "address", "Av. Central 1"); got.StatusCode != http.StatusSeeOther {
 		t.Errorf("profile: %d", got.StatusCode)
 	}
-	if changed, err := e.store.Taxpayer(t.Context(), id); err != nil || changed.Address != "Av. Central 1" || changed.LegalName != "Nueva, SRL" || len(changed.Logo) == 0 {
+	if changed, err := e.o.Store.Taxpayer(t.Context(), id); err != nil || changed.Address != "Av. Central 1" || changed.LegalName != "Nueva, SRL" || len(changed.Logo) == 0 {
 		t.Errorf("the profile is %+v, %v", changed, err)
 	}
 	if got := b.upload(address+"/certificates", "p12", e.p12(20, "secreta "), "p12_password", "secreta "); got.StatusCode != http.StatusSeeOther {
@@ -178,7 +178,7 @@ func TestSuspensionAndRevocation(t *testing.T) {
 	address := "/console/taxpayers/" + e.taxpayer
 	b.upload(address+"/certificates", "p12", e.p12(100, "a"), "p12_password", "a")
 	scope := store.Scope{Environment: fiscal.Certification, TaxpayerID: e.taxpayer}
-	all, err := e.store.CertificatesOf(t.Context(), scope)
+	all, err := e.o.Store.CertificatesOf(t.Context(), scope)
 	e.must(err)
 	b.post(address+"/suspend", "reason", "falta de pago")
 	if got := b.get(address).body; !strings.Contains(got, "falta de pago") || !strings.Contains(got, address+"/resume") {
@@ -198,14 +198,14 @@ func TestSuspensionAndRevocation(t *testing.T) {
 		}
 	}
 	b.post(address + "/resume")
-	if left, err := e.store.Suspensions(t.Context()); err != nil || len(left) != 0 {
+	if left, err := e.o.Store.Suspensions(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("suspensions: %v, %v", left, err)
 	}
 	if got := b.post("/console/taxpayers/" + e.addTaxpayer("199000021", "Otra") + "/certificates/" + all[0].ID + "/revoke"); got.StatusCode != http.StatusNotFound {
 		t.Errorf("the certificate of another taxpayer: %d", got.StatusCode)
 	}
 	b.post(address + "/certificates/" + all[0].ID + "/revoke")
-	if all, err = e.store.CertificatesOf(t.Context(), scope); err != nil || all[0].RevokedAt.IsZero() {
+	if all, err = e.o.Store.CertificatesOf(t.Context(), scope); err != nil || all[0].RevokedAt.IsZero() {
 		t.Errorf("the certificate is not revoked: %v", err)
 	}
 	for _, action := range []string{"taxpayer.suspend", "taxpayer.resume", "certificate.revoke"} {
@@ -237,7 +237,7 @@ func TestAProfileIsNotOverwritten(t *testing.T) {
 			t.Fatalf("a form that is too old: %d", got.StatusCode)
 		}
 		got.want(t, u.Name+" cambió este perfil", "Dirección", "Calle Segunda 2", `value="La Palma"`)
-		stored, err := e.store.Taxpayer(t.Context(), e.taxpayer)
+		stored, err := e.o.Store.Taxpayer(t.Context(), e.taxpayer)
 		e.must(err)
 		if stored.Address != "Calle Segunda 2" || stored.TradeName != "" {
 			t.Errorf("the profile was overwritten: %+v", stored)

@@ -92,7 +92,7 @@ func TestLanguageOfAPage(t *testing.T) {
 	for _, test := range []struct{ chosen, accepted, want string }{
 		{"", "", "es"}, {"", "fr", "es"}, {"", "en-US,en", "en"}, {"", "es-DO", "es"}, {"es", "en", "es"}, {"en", "es", "en"},
 	} {
-		e.must(e.people.SetPreferences(t.Context(), u.ID, test.chosen, ""))
+		e.must(e.o.People.SetPreferences(t.Context(), u.ID, test.chosen, ""))
 		b.header.Set("Accept-Language", test.accepted)
 		if got := b.get("/console/account").body; !strings.Contains(got, `<html lang="`+test.want+`"`) {
 			t.Errorf("chosen %q, accepted %q: the page is %.60s", test.chosen, test.accepted, got)

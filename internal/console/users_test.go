@@ -26,7 +26,7 @@ func TestOperatorManagesPeople(t *testing.T) {
 	if got.StatusCode != http.StatusCreated || link == nil {
 		t.Fatalf("%d without a link: %s", got.StatusCode, got.body)
 	}
-	luis, err := e.store.UserByEmail(t.Context(), "luis@example.com")
+	luis, err := e.o.Store.UserByEmail(t.Context(), "luis@example.com")
 	e.must(err)
 	page := "/console/users/" + luis.ID
 	if strings.Contains(operator.get(page).body, "/welcome/") {
@@ -56,7 +56,7 @@ func TestOperatorManagesPeople(t *testing.T) {
 		}
 	}
 	var actions []string
-	entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{Object: "user:" + luis.ID, Actor: self.Name}, 0, 100)
+	entries, err := e.o.Store.AuditEntries(t.Context(), store.AuditFilter{Object: "user:" + luis.ID, Actor: self.Name}, 0, 100)
 	e.must(err)
 	for _, entry := range entries {
 		actions = append(actions, entry.Action)
@@ -115,7 +115,7 @@ func TestAnOperatorOfOneEnvironmentManagesItsPeopleOnly(t *testing.T) {
 	e := newEnv(t)
 	operator, self := e.signedIn(store.RoleOperator)
 	_, everywhere := e.signedIn(store.RoleOperator)
-	e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
+	e.must(e.o.Store.Update(t.Context(), func(tx *store.Tx) error {
 		return tx.UpdateUser(t.Context(), self.ID, "test", func(u *store.User) error {
 			u.Environment = fiscal.Sandbox
 			return nil
@@ -140,7 +140,7 @@ func TestAnOperatorOfOneEnvironmentManagesItsPeopleOnly(t *testing.T) {
 	if got := operator.post("/console/users", append(form, "")...); got.StatusCode != http.StatusCreated {
 		t.Fatalf("an invitation answered %d", got.StatusCode)
 	}
-	ana, err := e.store.UserByEmail(t.Context(), "ana@example.com")
+	ana, err := e.o.Store.UserByEmail(t.Context(), "ana@example.com")
 	e.must(err)
 	if ana.Environment != fiscal.Sandbox {
 		t.Errorf("the new person is of the environment %q", ana.Environment)

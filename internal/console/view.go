@@ -34,7 +34,7 @@ type view struct {
 // view returns the view of a page.
 func (x *request) view(title string, data any) *view {
 	v := &view{
-		Data: data, Title: title, Language: x.language, Theme: x.viewer.user.Theme, Environment: string(x.console.environment),
+		Data: data, Title: title, Language: x.language, Theme: x.viewer.user.Theme, Environment: string(x.console.o.Environment),
 		SignedIn: x.signedIn(), Viewer: x.viewer, console: x.console, path: x.URL.Path,
 	}
 	if v.SignedIn {
@@ -79,7 +79,7 @@ func (c *Console) parseTemplates() (map[lang.Language]*template.Template, error)
 // functions returns the functions of templates in a language.
 func (c *Console) functions(language lang.Language) template.FuncMap {
 	t := func(key string, args ...any) (string, error) { return c.texts.Text(language, key, args...) }
-	f := format{language: language, text: t, now: c.now}
+	f := format{language: language, text: t, now: c.o.Now}
 	return template.FuncMap{
 		"t":        t,
 		"has":      func(key string) bool { return !c.texts[key].IsZero() },

@@ -17,15 +17,15 @@ var secretPattern = regexp.MustCompile(`id="secret"[^>]* value="([^"]+)"`)
 // addEvent stores an event with its deliveries.
 func (e *env) addEvent(kind string) store.Event {
 	e.t.Helper()
-	n := store.Event{Scope: store.Scope{Environment: e.environment, TaxpayerID: e.taxpayer}, ID: event.NewID(), Kind: kind, At: e.clock.Now(), Body: []byte(`{}`)}
-	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error { return tx.AddEvent(e.t.Context(), n) }))
+	n := store.Event{Scope: store.Scope{Environment: e.o.Environment, TaxpayerID: e.taxpayer}, ID: event.NewID(), Kind: kind, At: e.clock.Now(), Body: []byte(`{}`)}
+	e.must(e.o.Store.Update(e.t.Context(), func(tx *store.Tx) error { return tx.AddEvent(e.t.Context(), n) }))
 	return n
 }
 
 // endpoints lists the endpoints of all taxpayers.
 func (e *env) endpoints() []store.Endpoint {
 	e.t.Helper()
-	all, err := e.store.AllEndpoints(e.t.Context())
+	all, err := e.o.Store.AllEndpoints(e.t.Context())
 	e.must(err)
 	return all
 }
@@ -107,7 +107,7 @@ func TestADisabledWebhookAndThoseOfOthers(t *testing.T) {
 	b, _ := e.signedIn(store.RoleOperator)
 	b.post("/console/webhooks", "taxpayer", e.taxpayer, "url", "https://sistema.example/eventos", "events", "*")
 	hook := e.endpoints()[0]
-	e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
+	e.must(e.o.Store.Update(t.Context(), func(tx *store.Tx) error {
 		return tx.DisableEndpoint(t.Context(), hook.Scope, hook.ID, store.DisabledFailing, e.clock.Now())
 	}))
 	address := "/console/webhooks/" + hook.ID
@@ -142,7 +142,7 @@ func TestADisabledWebhookAndThoseOfOthers(t *testing.T) {
 		}
 	}
 	sandbox := newEnv(t)
-	if sandbox.environment != fiscal.Sandbox {
+	if sandbox.o.Environment != fiscal.Sandbox {
 		t.Fatal("not the sandbox")
 	}
 	developer, _ := sandbox.signedIn(store.RoleDeveloper, sandbox.taxpayer)

@@ -23,7 +23,7 @@ import (
 func (e *env) addWaiting(taxpayer, externalID, stage string, change ...func(*store.Job)) store.Invoice {
 	e.t.Helper()
 	now := e.clock.Now()
-	scope := store.Scope{Environment: e.environment, TaxpayerID: taxpayer}
+	scope := store.Scope{Environment: e.o.Environment, TaxpayerID: taxpayer}
 	inv := store.Invoice{
 		Scope: scope, ID: store.NewID(), DocumentID: store.NewID(), ExternalID: externalID, Type: fiscal.Consumer, Status: fiscal.Queued, Revision: 1,
 		Currency: "DOP", IssueDate: "2026-11-15", Subtotal: "1", DiscountTotal: "0", TaxTotal: "0", Total: "1", Paid: "1", Balance: "0", DocumentTotal: "1.00",
@@ -40,7 +40,7 @@ func (e *env) addWaiting(taxpayer, externalID, stage string, change ...func(*sto
 			fn(r.Job)
 		}
 	}
-	_, err := e.store.Register(e.t.Context(), r)
+	_, err := e.o.Store.Register(e.t.Context(), r)
 	e.must(err)
 	return inv
 }
@@ -110,7 +110,7 @@ func TestTheFirstPageLinksToThePendingWorkThatItCounts(t *testing.T) {
 	t.Parallel()
 	e := newCertificationEnv(t, storetest.Address(t, "sqlite"))
 	change := func(fn func(context.Context, time.Time, *store.Tx) (bool, error)) {
-		e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
+		e.must(e.o.Store.Update(t.Context(), func(tx *store.Tx) error {
 			_, err := fn(t.Context(), e.clock.Now(), tx)
 			return err
 		}))
@@ -177,7 +177,7 @@ func TestAnOperatorRequeuesADocument(t *testing.T) {
 	if got := operator.get(workAddress).body; !strings.Contains(got, ">STUCK-1<") {
 		t.Error("the document has no job")
 	}
-	entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{Object: "document:" + stuck.DocumentID}, 0, 10)
+	entries, err := e.o.Store.AuditEntries(t.Context(), store.AuditFilter{Object: "document:" + stuck.DocumentID}, 0, 10)
 	e.must(err)
 	if len(entries) != 1 || entries[0].Action != "document.requeue" || entries[0].Caller.Actor != u.Name || entries[0].Caller.Reason != "se cayó el servidor" {
 		t.Errorf("the audit log has %+v", entries)
@@ -194,8 +194,8 @@ func TestTheAuthorityIsShown(t *testing.T) {
 		o.Circuits = func() map[string]bool { return map[string]bool{"reception": true} }
 		o.AuthorityClock = func() (time.Duration, bool) { return -42 * time.Second, true }
 	})
-	e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.StartContingency(t.Context(), e.environment, e.clock.Now())
+	e.must(e.o.Store.Update(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.StartContingency(t.Context(), e.o.Environment, e.clock.Now())
 		return err
 	}))
 	e.clock.Advance(90 * time.Minute)
@@ -233,14 +233,14 @@ func newBrowserLiveEnv(t *testing.T) *env {
 		}
 		o.AuthorityClock = func() (time.Duration, bool) { return 400 * time.Millisecond, true }
 	})
-	e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
-		if _, err := tx.StartContingency(t.Context(), e.environment, e.clock.Now().Add(-5*time.Hour)); err != nil {
+	e.must(e.o.Store.Update(t.Context(), func(tx *store.Tx) error {
+		if _, err := tx.StartContingency(t.Context(), e.o.Environment, e.clock.Now().Add(-5*time.Hour)); err != nil {
 			return err
 		}
-		if _, err := tx.EndContingency(t.Context(), e.environment, e.clock.Now().Add(-3*time.Hour)); err != nil {
+		if _, err := tx.EndContingency(t.Context(), e.o.Environment, e.clock.Now().Add(-3*time.Hour)); err != nil {
 			return err
 		}
-		return tx.ReportAnswer(t.Context(), e.environment, e.clock.Now())
+		return tx.ReportAnswer(t.Context(), e.o.Environment, e.clock.Now())
 	}))
 	return e
 }

@@ -46,7 +46,7 @@ func (h history) leadsTo(timeline string) bool {
 	return h.lossless && system == same && after > before
 }
 
-func (f *Fence) historyPath() string { return f.path + ".timeline" }
+func (f *Fence) historyPath() string { return f.o.Path + ".timeline" }
 
 // readHistory reads the file; there is none before the first heartbeat.
 func (f *Fence) readHistory() (history, error) {
@@ -78,7 +78,7 @@ func (f *Fence) writeHistory(h history) error {
 // them only on the timeline that it returns: a failover after the check has another one.
 // The timeline is empty when it cannot be known.
 func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
-	if f == nil || !f.store.Shared() {
+	if f == nil || !f.o.Store.Shared() {
 		return "", nil
 	}
 	if timeline, err = f.timeline(ctx); err != nil || timeline == "" {
@@ -105,16 +105,16 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	}
 	before := f.history
 	if before.timeline == "" { // this is the first start, or the first one did not end
-		if before.timeline, err = f.store.RecordedTimeline(ctx, f.env); err != nil {
+		if before.timeline, err = f.o.Store.RecordedTimeline(ctx, f.o.Env); err != nil {
 			return "", err
 		}
 	}
 	switch {
 	case before.timeline == "" || before.timeline == timeline:
 	case before.leadsTo(timeline):
-		f.log.Warn("The database continues another history of commits. Its commits waited for all standbys, so nothing is lost.", "before", before.timeline, "now", timeline)
+		f.o.Log.Warn("The database continues another history of commits. Its commits waited for all standbys, so nothing is lost.", "before", before.timeline, "now", timeline)
 	default:
-		f.log.Error("The database continues another history of commits, and its last commits may be lost. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
+		f.o.Log.Error("The database continues another history of commits, and its last commits may be lost. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
 			"before", before.timeline, "now", timeline)
 		if err := f.fenceAll(ctx); err != nil {
 			return "", err
@@ -132,22 +132,22 @@ func (f *Fence) recordTimeline(ctx context.Context, timeline string) error {
 	if timeline == "" {
 		return nil
 	}
-	recorded, err := f.store.RecordedTimeline(ctx, f.env)
+	recorded, err := f.o.Store.RecordedTimeline(ctx, f.o.Env)
 	if err != nil || recorded == timeline {
 		return err
 	}
-	return f.store.Update(ctx, func(tx *store.Tx) error { return tx.RecordTimeline(ctx, f.env, timeline) })
+	return f.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.RecordTimeline(ctx, f.o.Env, timeline) })
 }
 
 // mayHaveIssued reports whether numbers of the environment may have been issued: the
 // database knows of one, or it continues another timeline than the recorded one. Then it
 // may be a copy that has lost all numbers.
 func (f *Fence) mayHaveIssued(ctx context.Context) (bool, error) {
-	issued, err := f.store.HasIssued(ctx, f.env)
-	if err != nil || issued || !f.store.Shared() {
+	issued, err := f.o.Store.HasIssued(ctx, f.o.Env)
+	if err != nil || issued || !f.o.Store.Shared() {
 		return issued, err
 	}
-	recorded, err := f.store.RecordedTimeline(ctx, f.env)
+	recorded, err := f.o.Store.RecordedTimeline(ctx, f.o.Env)
 	if err != nil || recorded == "" {
 		return false, err
 	}
@@ -157,7 +157,7 @@ func (f *Fence) mayHaveIssued(ctx context.Context) (bool, error) {
 
 // timeline reads the timeline of the database; empty: it cannot be known.
 func (f *Fence) timeline(ctx context.Context) (string, error) {
-	name, err := f.store.Timeline(ctx)
+	name, err := f.o.Store.Timeline(ctx)
 	if err != nil || name == store.UnknownTimeline {
 		return "", err
 	}
@@ -187,7 +187,7 @@ func (f *Fence) fenceAll(ctx context.Context) error {
 // it may have started after the copy was made. A heartbeat from before the fence proves
 // nothing: the database may be a restored copy. fencedAt is zero when it is none.
 func (f *Fence) unreported(ctx context.Context, fencedAt time.Time) (missing []store.Node, err error) {
-	if f == nil || !f.store.Shared() {
+	if f == nil || !f.o.Store.Shared() {
 		return nil, nil
 	}
 	timeline, err := f.CheckHistory(ctx)
@@ -196,7 +196,7 @@ func (f *Fence) unreported(ctx context.Context, fencedAt time.Time) (missing []s
 	}
 	hasReported := func(n store.Node) bool { return n.Timeline == timeline && !n.SeenAt.Before(fencedAt) }
 	for waited := time.Duration(0); ; waited += nodePoll {
-		nodes, err := f.store.Nodes(ctx, f.env)
+		nodes, err := f.o.Store.Nodes(ctx, f.o.Env)
 		if err != nil {
 			return nil, err
 		}
@@ -207,7 +207,7 @@ func (f *Fence) unreported(ctx context.Context, fencedAt time.Time) (missing []s
 			}
 		}
 		missing = slices.DeleteFunc(nodes, func(n store.Node) bool { return hasReported(n) || n.Witness != "" && reported[n.Witness] })
-		if len(missing) == 0 && waited >= f.wait/2 || waited >= f.wait {
+		if len(missing) == 0 && waited >= f.o.Wait/2 || waited >= f.o.Wait {
 			return missing, nil
 		}
 		wake.Sleep(ctx, nodePoll)
@@ -220,7 +220,7 @@ func (f *Fence) unreported(ctx context.Context, fencedAt time.Time) (missing []s
 // recordReplication remembers whether a failover would lose commits. After a failover, the
 // standbys of the new primary say nothing about the commits of the old one.
 func (f *Fence) recordReplication(ctx context.Context) error {
-	replication, err := f.store.Replication(ctx)
+	replication, err := f.o.Store.Replication(ctx)
 	if err != nil {
 		return err
 	}
@@ -241,20 +241,20 @@ func (f *Fence) recordReplication(ctx context.Context) error {
 // heartbeat must be newer than every one that the database had before. A row of the
 // database alone proves nothing, because the database may be a restored copy.
 func (f *Fence) otherNodeAlive(ctx context.Context) (bool, error) {
-	if !f.store.Shared() {
+	if !f.o.Store.Shared() {
 		return false, nil
 	}
-	before, err := f.store.LatestHeartbeat(ctx, f.env)
+	before, err := f.o.Store.LatestHeartbeat(ctx, f.o.Env)
 	if err != nil || before.IsZero() {
 		return false, err
 	}
-	f.log.Info("This node has no witness yet. It waits for the heartbeat of another node.")
-	for range f.wait / nodePoll {
+	f.o.Log.Info("This node has no witness yet. It waits for the heartbeat of another node.")
+	for range f.o.Wait / nodePoll {
 		wake.Sleep(ctx, nodePoll)
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		latest, err := f.store.LatestHeartbeat(ctx, f.env)
+		latest, err := f.o.Store.LatestHeartbeat(ctx, f.o.Env)
 		if err != nil || latest.After(before) {
 			return err == nil, err
 		}
@@ -266,21 +266,21 @@ func (f *Fence) otherNodeAlive(ctx context.Context) (bool, error) {
 // alive, raises the witness to what other nodes have issued and sent, and fences ranges of
 // a database that is behind the witness.
 func (f *Fence) Run(ctx context.Context) {
-	if f == nil || !f.store.Shared() {
+	if f == nil || !f.o.Store.Shared() {
 		return
 	}
 	working := context.WithoutCancel(ctx)
 	for ctx.Err() == nil {
 		if err := f.Beat(working); err == nil {
 			f.limit.End("heartbeat")
-		} else if f.limit.Allow("heartbeat", f.now()) {
-			f.log.Warn("Cannot complete the heartbeat of this node. It is repeated within seconds.", "error", err.Error())
+		} else if f.limit.Allow("heartbeat", f.o.Now()) {
+			f.o.Log.Warn("Cannot complete the heartbeat of this node. It is repeated within seconds.", "error", err.Error())
 		}
-		wake.Sleep(ctx, f.pace.Of(nodeBeat, nodePoll))
+		wake.Sleep(ctx, f.o.Pace.Of(nodeBeat, nodePoll))
 	}
-	err := f.store.Update(working, func(tx *store.Tx) error { return tx.DeleteNodes(working, f.node, f.now().Add(-nodeMemory)) })
+	err := f.o.Store.Update(working, func(tx *store.Tx) error { return tx.DeleteNodes(working, f.node, f.o.Now().Add(-nodeMemory)) })
 	if err != nil {
-		f.log.Warn("Cannot delete the row of this node. It is deleted after a day.", "error", err.Error())
+		f.o.Log.Warn("Cannot delete the row of this node. It is deleted after a day.", "error", err.Error())
 	}
 }
 
@@ -290,17 +290,17 @@ func (f *Fence) Beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	started := f.now()
+	started := f.o.Now()
 	// The heartbeat comes after the report of what the witness knows, see unreported.
 	if err := f.followAll(ctx); err != nil {
 		return err
 	}
-	beat := store.Node{ID: f.node, Environment: f.env, HasWitness: true, SeenAt: started, Witness: f.witness.ID(), Timeline: timeline}
-	err = f.store.Update(ctx, func(tx *store.Tx) error { return tx.RecordHeartbeat(ctx, beat) })
+	beat := store.Node{ID: f.node, Environment: f.o.Env, HasWitness: true, SeenAt: started, Witness: f.witness.ID(), Timeline: timeline}
+	err = f.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.RecordHeartbeat(ctx, beat) })
 	if err != nil {
 		return err
 	}
-	sent, err := f.store.SentSince(ctx, f.env, f.lastBeat.Add(-sentOverlap))
+	sent, err := f.o.Store.SentSince(ctx, f.o.Env, f.lastBeat.Add(-sentOverlap))
 	if err != nil {
 		return err
 	}

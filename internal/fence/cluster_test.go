@@ -31,7 +31,7 @@ func TestTheReplicationOfANewPrimaryExcusesNothing(t *testing.T) {
 		}
 	}
 	for timeline, want := range map[string]bool{now: true, "7-00000001": false} {
-		f := &Fence{store: s, path: filepath.Join(t.TempDir(), "witness"), history: history{timeline, false}}
+		f := &Fence{o: Options{Store: s, Path: filepath.Join(t.TempDir(), "witness")}, history: history{timeline, false}}
 		if err := f.recordReplication(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -42,15 +42,9 @@ type Options struct {
 // A Fence compares number ranges with the witness. A nil Fence fences nothing; it
 // stands for a service that runs without a witness.
 type Fence struct {
-	store   *store.Store
-	env     fiscal.Environment
-	path    string
-	now     func() time.Time
-	log     *slog.Logger
+	o       Options
 	witness *witness.File
 	node    string
-	wait    time.Duration
-	pace    wake.Pace
 	limit   wake.LogLimit // of lines that each heartbeat would repeat
 	ranges  sync.Map      // by range id: the range's name in the witness
 
@@ -71,7 +65,7 @@ func Open(ctx context.Context, o Options) (*Fence, error) {
 	if o.Wait == 0 {
 		o.Wait = nodeWait
 	}
-	f := &Fence{wait: o.Wait, pace: o.Pace, store: o.Store, env: o.Env, path: o.Path, now: o.Now, log: o.Log, node: store.NewID()}
+	f := &Fence{o: o, node: store.NewID()}
 	var err error
 	if f.history, err = f.readHistory(); err != nil {
 		return nil, fmt.Errorf("fence: %w", err)
@@ -79,7 +73,7 @@ func Open(ctx context.Context, o Options) (*Fence, error) {
 	if f.witness, err = f.open(ctx); err != nil {
 		return nil, err
 	}
-	f.lastBeat = f.now()
+	f.lastBeat = f.o.Now()
 	// The ranges come before the timeline: a database that is recorded as complete has
 	// its ranges fenced.
 	err = f.compareAll(ctx)
@@ -97,11 +91,11 @@ func Open(ctx context.Context, o Options) (*Fence, error) {
 }
 
 func (f *Fence) open(ctx context.Context) (*witness.File, error) {
-	database, err := f.store.DatabaseID(ctx)
+	database, err := f.o.Store.DatabaseID(ctx)
 	if err != nil {
 		return nil, err
 	}
-	file, err := witness.Open(f.path, string(f.env), database)
+	file, err := witness.Open(f.o.Path, string(f.o.Env), database)
 	if err == nil {
 		return file, nil
 	}
@@ -111,13 +105,13 @@ func (f *Fence) open(ctx context.Context) (*witness.File, error) {
 		if inDoubt, err = f.mayHaveIssued(ctx); err != nil {
 			return nil, err
 		}
-		f.log.Error("The witness belongs to another database. Its numbers stay. If this database has issued numbers, every number range is fenced: run `fiscalhub reconcile` for each taxpayer.", "file", f.path)
-		return witness.Adopt(f.path, string(f.env), database, inDoubt)
+		f.o.Log.Error("The witness belongs to another database. Its numbers stay. If this database has issued numbers, every number range is fenced: run `fiscalhub reconcile` for each taxpayer.", "file", f.o.Path)
+		return witness.Adopt(f.o.Path, string(f.o.Env), database, inDoubt)
 	case errors.Is(err, witness.ErrDamaged):
-		aside := f.path + ".damaged-" + store.NewID()
-		f.log.Error("The witness of used numbers is damaged. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
-			"file", f.path, "kept", aside, "error", err.Error())
-		if err := os.Rename(f.path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		aside := f.o.Path + ".damaged-" + store.NewID()
+		f.o.Log.Error("The witness of used numbers is damaged. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
+			"file", f.o.Path, "kept", aside, "error", err.Error())
+		if err := os.Rename(f.o.Path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("fence: witness: %w", err)
 		}
 	case errors.Is(err, fs.ErrNotExist):
@@ -132,12 +126,12 @@ func (f *Fence) open(ctx context.Context) (*witness.File, error) {
 			inDoubt = !alive
 		}
 		if inDoubt {
-			f.log.Error("The witness of used numbers is missing. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.", "file", f.path)
+			f.o.Log.Error("The witness of used numbers is missing. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.", "file", f.o.Path)
 		}
 	default:
 		return nil, err
 	}
-	return witness.Create(f.path, string(f.env), database, inDoubt)
+	return witness.Create(f.o.Path, string(f.o.Env), database, inDoubt)
 }
 
 // compareAll compares the witness with what the database has sent, and follows every range
@@ -163,7 +157,7 @@ func (f *Fence) followAll(ctx context.Context) error {
 	if err != nil || !older {
 		return err
 	}
-	nodes, err := f.store.Nodes(ctx, f.env)
+	nodes, err := f.o.Store.Nodes(ctx, f.o.Env)
 	if err != nil || !slices.ContainsFunc(nodes, func(n store.Node) bool { return n.Witness != f.witness.ID() }) {
 		return err
 	}
@@ -185,18 +179,18 @@ func (f *Fence) follow(ctx context.Context, rnc string, s store.NumberRange) (fe
 
 // eachRange calls fn with every range of the environment and the RNC of its taxpayer.
 func (f *Fence) eachRange(ctx context.Context, fn func(rnc string, s store.NumberRange) error) error {
-	all, err := f.store.NumberRanges(ctx)
+	all, err := f.o.Store.NumberRanges(ctx)
 	if err != nil {
 		return err
 	}
 	rncs := make(map[string]string)
 	for _, s := range all {
-		if s.Environment != f.env {
+		if s.Environment != f.o.Env {
 			continue
 		}
 		rnc, known := rncs[s.TaxpayerID]
 		if !known {
-			t, err := f.store.Taxpayer(ctx, s.TaxpayerID)
+			t, err := f.o.Store.Taxpayer(ctx, s.TaxpayerID)
 			if err != nil {
 				return err
 			}
@@ -220,7 +214,7 @@ func (f *Fence) compareSent(ctx context.Context, rnc string, s store.NumberRange
 	if err := errors.Join(errFirst, errLast); err != nil {
 		return err
 	}
-	highest, err := f.store.HighestSent(ctx, f.env, rnc, first.String(), last.String())
+	highest, err := f.o.Store.HighestSent(ctx, f.o.Env, rnc, first.String(), last.String())
 	if err != nil {
 		return err
 	}
@@ -240,8 +234,8 @@ func (f *Fence) compareSent(ctx context.Context, rnc string, s store.NumberRange
 	if err != nil || upTo.String() == highest {
 		return err
 	}
-	now := f.now().UTC()
-	return f.store.OpenLostAttempts(ctx, s, store.Unsent{UpTo: upTo.String(), Idle: now}, now) // another node may be sending the others
+	now := f.o.Now().UTC()
+	return f.o.Store.OpenLostAttempts(ctx, s, store.Unsent{UpTo: upTo.String(), Idle: now}, now) // another node may be sending the others
 }
 
 // raise raises the marks of a range to a number that was sent.
@@ -316,8 +310,8 @@ func (f *Fence) report(ctx context.Context, rnc string, s store.NumberRange) (st
 	if seen <= s.Seen || seen < s.Next {
 		return s, nil
 	}
-	s.Seen, s.FencedAt = seen, f.now().UTC().Truncate(time.Microsecond)
-	return s, f.store.Update(ctx, func(tx *store.Tx) error { return tx.FenceAgain(ctx, s, seen, s.FencedAt) })
+	s.Seen, s.FencedAt = seen, f.o.Now().UTC().Truncate(time.Microsecond)
+	return s, f.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.FenceAgain(ctx, s, seen, s.FencedAt) })
 }
 
 // A breach is why a range is fenced.
@@ -332,7 +326,7 @@ type breach struct {
 // does not know it. On SQLite the witness knows what was sent; on PostgreSQL another node
 // may have sent more. It returns nil when there is none.
 func (f *Fence) unsent(s store.NumberRange, mark witness.Mark) (*store.Unsent, error) {
-	if f.store.Shared() {
+	if f.o.Store.Shared() {
 		return &store.Unsent{}, nil
 	}
 	if mark.Sent < s.First {
@@ -347,11 +341,11 @@ func (f *Fence) unsent(s store.NumberRange, mark witness.Mark) (*store.Unsent, e
 // not. Documents that may have been sent get their attempts first, because nothing repeats
 // this for a range that is fenced.
 func (f *Fence) fence(ctx context.Context, s store.NumberRange, b breach) (time.Time, error) {
-	at, fenced := f.now().UTC().Truncate(time.Microsecond), false
+	at, fenced := f.o.Now().UTC().Truncate(time.Microsecond), false
 	if b.behind != math.MaxInt64 {
 		// A number is in the database before it is in the witness, so a row that is read now
 		// is behind only if the database has lost numbers.
-		if now, err := f.store.NumberRange(ctx, s.Scope, s.ID); err != nil || now.Next > b.behind {
+		if now, err := f.o.Store.NumberRange(ctx, s.Scope, s.ID); err != nil || now.Next > b.behind {
 			return time.Time{}, err
 		}
 	}
@@ -359,11 +353,11 @@ func (f *Fence) fence(ctx context.Context, s store.NumberRange, b breach) (time.
 		b.unsent = &store.Unsent{}
 	}
 	if b.unsent != nil {
-		if err := f.store.OpenLostAttempts(ctx, s, *b.unsent, at); err != nil {
+		if err := f.o.Store.OpenLostAttempts(ctx, s, *b.unsent, at); err != nil {
 			return time.Time{}, err
 		}
 	}
-	err := f.store.Update(ctx, func(tx *store.Tx) error {
+	err := f.o.Store.Update(ctx, func(tx *store.Tx) error {
 		var err error
 		if fenced, err = tx.FenceBehind(ctx, s, b.behind, at); err != nil {
 			return err
@@ -374,7 +368,7 @@ func (f *Fence) fence(ctx context.Context, s store.NumberRange, b breach) (time.
 		return time.Time{}, err
 	}
 	if fenced {
-		f.log.Error("A number range is fenced: nothing is issued from it. Run `fiscalhub reconcile`.", "reason", b.reason, "range_id", s.ID, "taxpayer_id", s.TaxpayerID,
+		f.o.Log.Error("A number range is fenced: nothing is issued from it. Run `fiscalhub reconcile`.", "reason", b.reason, "range_id", s.ID, "taxpayer_id", s.TaxpayerID,
 			"type", s.Type, "next", s.Next)
 	}
 	if fenced || b.behind == math.MaxInt64 {
@@ -414,7 +408,7 @@ func (f *Fence) record(ctx context.Context, issued store.Issued, raise func(witn
 	}
 	known, ok := f.ranges.Load(issued.NumberRangeID)
 	if !ok {
-		s, err := f.store.NumberRange(ctx, issued.Scope, issued.NumberRangeID)
+		s, err := f.o.Store.NumberRange(ctx, issued.Scope, issued.NumberRangeID)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 // environment. It fails with reply.ErrNoDocument or reply.ErrMismatch when it is about
 // none of ours, and with reply.ErrTooMany when the document has enough responses.
 func (b *Inbox) Commercial(ctx context.Context, r reply.Response) error {
-	issued, err := b.store.IssuedUnder(ctx, b.env, r.IssuerRNC, r.ENCF)
+	issued, err := b.o.Store.IssuedUnder(ctx, b.o.Env, r.IssuerRNC, r.ENCF)
 	if errors.Is(err, store.ErrNotFound) {
 		return reply.ErrNoDocument
 	}
@@ -29,7 +29,7 @@ const confirmedPage = 100
 // how many they were. It works while other processes do the same.
 func (b *Inbox) ApplyConfirmed(ctx context.Context) (applied int, err error) {
 	for {
-		page, err := b.store.ConfirmedResponses(ctx, b.env, confirmedPage)
+		page, err := b.o.Store.ConfirmedResponses(ctx, b.o.Env, confirmedPage)
 		if err != nil || len(page) == 0 {
 			return applied, err
 		}

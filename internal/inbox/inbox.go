@@ -39,15 +39,7 @@ type Options struct {
 
 // Inbox takes in messages. It is safe for concurrent use.
 type Inbox struct {
-	store      *store.Store
-	env        fiscal.Environment
-	now        func() time.Time
-	log        *slog.Logger
-	settler    pipeline.Settler
-	roots      *x509.CertPool
-	publish    func(after store.Invoice, notified bool)
-	onResponse func(ResponseOutcome)
-
+	o    Options
 	mu   sync.Mutex
 	full map[string]bool // documents whose limit of responses was logged
 }
@@ -64,8 +56,7 @@ func New(o Options) (*Inbox, error) {
 		o.OnResponse = func(ResponseOutcome) {}
 	}
 	return &Inbox{
-		store: o.Store, env: o.Env, now: o.Now, log: o.Log, settler: o.Settler, roots: o.Roots, publish: o.Publish, onResponse: o.OnResponse,
-		full: make(map[string]bool),
+		o: o, full: make(map[string]bool),
 	}, nil
 }
 
@@ -75,13 +66,13 @@ func (b *Inbox) update(ctx context.Context, write func(*store.Tx) (store.Invoice
 	var after store.Invoice
 	var notified bool
 	err = store.RetryInvoiceChanged(ctx, func() error {
-		return b.store.Update(ctx, func(tx *store.Tx) (err error) {
+		return b.o.Store.Update(ctx, func(tx *store.Tx) (err error) {
 			after, notified, err = write(tx)
 			return err
 		})
 	})
 	if err == nil {
-		b.publish(after, notified)
+		b.o.Publish(after, notified)
 	}
 	return err
 }

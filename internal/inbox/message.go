@@ -55,23 +55,23 @@ const maxMessages = 8
 // message can have no effect.
 func (b *Inbox) Receive(ctx context.Context, in Message) (Received, error) {
 	received := Received{EventID: messageID(in)}
-	known, err := b.store.HasReceived(ctx, in.Source.Scope, in.Source.ID, in.MessageID)
+	known, err := b.o.Store.HasReceived(ctx, in.Source.Scope, in.Source.ID, in.MessageID)
 	if err != nil || known {
 		received.Duplicate = known
 		return received, err
 	}
-	message, err := b.verify(in, b.now())
+	message, err := b.verify(in, b.o.Now())
 	if err != nil {
 		return Received{}, err
 	}
-	issued, err := b.store.IssuedUnder(ctx, b.env, message.issuer, in.ENCF)
+	issued, err := b.o.Store.IssuedUnder(ctx, b.o.Env, message.issuer, in.ENCF)
 	ours := err == nil && issued.Scope == in.Source.Scope
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return Received{}, err
 	}
 	err = b.update(ctx, func(tx *store.Tx) (after store.Invoice, notified bool, err error) {
 		entry := store.Inbound{
-			Scope: in.Source.Scope, SourceID: in.Source.ID, MessageID: in.MessageID, At: b.now(), Kind: in.Kind, Outcome: "parked",
+			Scope: in.Source.Scope, SourceID: in.Source.ID, MessageID: in.MessageID, At: b.o.Now(), Kind: in.Kind, Outcome: "parked",
 		}
 		if ours {
 			entry.Outcome, entry.DocumentID = "taken in", issued.DocumentID
@@ -103,7 +103,7 @@ func (b *Inbox) Receive(ctx context.Context, in Message) (Received, error) {
 // park keeps a message about a document that we do not know. It fails with
 // reply.ErrTooMany when enough of them are kept about the number.
 func (b *Inbox) park(ctx context.Context, tx *store.Tx, in Message, message verifiedMessage) error {
-	now := b.now()
+	now := b.o.Now()
 	parked, err := tx.Parked(ctx, in.Source.Scope, in.ENCF, now)
 	if err == nil && len(parked) >= maxMessages {
 		err = reply.ErrTooMany
@@ -111,7 +111,7 @@ func (b *Inbox) park(ctx context.Context, tx *store.Tx, in Message, message veri
 	if err != nil {
 		return err
 	}
-	b.log.Warn("A source sent a message about a document that we do not know. The message is kept.", "source_id", in.Source.ID, "encf", in.ENCF)
+	b.o.Log.Warn("A source sent a message about a document that we do not know. The message is kept.", "source_id", in.Source.ID, "encf", in.ENCF)
 	return tx.Park(ctx, store.Parked{
 		Scope: in.Source.Scope, ID: store.NewID(), SourceID: in.Source.ID, MessageID: in.MessageID,
 		Kind: in.Kind, ENCF: in.ENCF, Body: message.xml, At: now,
@@ -144,14 +144,14 @@ func (b *Inbox) verify(in Message, came time.Time) (verifiedMessage, error) {
 	var err error
 	if in.Kind == event.InboundCommercial {
 		var r reply.Response
-		r, err = reply.ReadResponse(in.XML, b.roots, came)
+		r, err = reply.ReadResponse(in.XML, b.o.Roots, came)
 		m.issuer, m.xml, encf = r.IssuerRNC, r.XML, r.ENCF
 		m.apply = func(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, bool, error) {
 			return b.respond(ctx, tx, issued, r)
 		}
 	} else {
 		var r fiscal.Acknowledgement
-		r, err = reply.ReadAcknowledgement(in.XML, b.roots, came)
+		r, err = reply.ReadAcknowledgement(in.XML, b.o.Roots, came)
 		m.issuer, m.xml, encf = r.RNC, r.XML, r.ENCF
 		m.apply = func(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, bool, error) {
 			return b.receipt(ctx, tx, issued, r)
@@ -183,7 +183,7 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 		}
 		repeated = err == nil && store.QueueOf(job.Stage) == store.QueueDeliver && job.Attempt > 0 && job.Cause != ""
 	}
-	item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: b.now()}
+	item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: b.o.Now()}
 	if !r.Received && !repeated {
 		item.Kind, item.Note = evidence.DeliveryFailed, string(cause.New(cause.BuyerRefused, r.Reason))
 	}
@@ -198,14 +198,14 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 	case len(known) >= maxMessages:
 		return before, false, reply.ErrTooMany
 	}
-	t, err := pipeline.TakeOver(ctx, tx, issued, b.now(), pipeline.Finding{Item: item, Raw: r.XML})
+	t, err := pipeline.TakeOver(ctx, tx, issued, b.o.Now(), pipeline.Finding{Item: item, Raw: r.XML})
 	if err != nil {
 		return before, false, err
 	}
 	if s := t.Invoice.Status; s != fiscal.Accepted && s != fiscal.AcceptedConditional && s != fiscal.Delivered {
 		return before, false, reply.ErrMismatch
 	}
-	return t.Commit(ctx, tx, b.settler.Settle(t.Document))
+	return t.Commit(ctx, tx, b.o.Settler.Settle(t.Document))
 }
 
 // parkedPage is how many parked messages are read at a time.
@@ -215,7 +215,7 @@ const parkedPage = 100
 // turns out not to fit its document is dropped with a line in the log.
 func (b *Inbox) ApplyParked(ctx context.Context) error {
 	for after := (store.Parked{}); ; {
-		page, err := b.store.ParkedWithDocument(ctx, b.env, after, b.now(), parkedPage)
+		page, err := b.o.Store.ParkedWithDocument(ctx, b.o.Env, after, b.o.Now(), parkedPage)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -229,14 +229,14 @@ func (b *Inbox) ApplyParked(ctx context.Context) error {
 }
 
 func (b *Inbox) applyParked(ctx context.Context, p store.Parked) error {
-	source, err := b.store.SourceOf(ctx, b.env, p.SourceID)
+	source, err := b.o.Store.SourceOf(ctx, b.o.Env, p.SourceID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	message, err := b.verify(Message{Source: source, MessageID: p.MessageID, Kind: p.Kind, ENCF: p.ENCF, XML: p.Body}, p.At)
 	var issued store.Issued
 	if err == nil {
-		issued, err = b.store.IssuedUnder(ctx, b.env, message.issuer, p.ENCF)
+		issued, err = b.o.Store.IssuedUnder(ctx, b.o.Env, message.issuer, p.ENCF)
 	}
 	var invalid *InvalidMessageError
 	if err != nil && !errors.As(err, &invalid) && !errors.Is(err, store.ErrNotFound) {
@@ -255,7 +255,7 @@ func (b *Inbox) applyParked(ctx context.Context, p store.Parked) error {
 		return nil
 	}
 	if err == nil && !fits {
-		b.log.Warn("A parked message does not fit its document. It is dropped.", "source_id", p.SourceID, "encf", p.ENCF)
+		b.o.Log.Warn("A parked message does not fit its document. It is dropped.", "source_id", p.SourceID, "encf", p.ENCF)
 	}
 	return err
 }

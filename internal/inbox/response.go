@@ -179,8 +179,8 @@ func (b *Inbox) take(ctx context.Context, tx *store.Tx, d document, s statement)
 		return d.invoice, false, err
 	}
 	outcome := d.outcome(s, known)
-	b.onResponse(outcome)
-	log := b.log.With("document_id", d.issued.DocumentID, "encf", d.issued.ENCF, "buyer_rnc", d.issued.BuyerRNC, "signer", s.signer, "result", s.result())
+	b.o.OnResponse(outcome)
+	log := b.o.Log.With("document_id", d.issued.DocumentID, "encf", d.issued.ENCF, "buyer_rnc", d.issued.BuyerRNC, "signer", s.signer, "result", s.result())
 	switch outcome {
 	case Repeated:
 		return d.invoice, false, nil
@@ -202,7 +202,7 @@ func (b *Inbox) take(ctx context.Context, tx *store.Tx, d document, s statement)
 // keep keeps a statement of an unknown signer apart. The status of the invoice does not
 // change.
 func (b *Inbox) keep(ctx context.Context, tx *store.Tx, d document, s statement) (store.Invoice, bool, error) {
-	now, number := b.now(), int64(1)
+	now, number := b.o.Now(), int64(1)
 	for slices.ContainsFunc(d.unconfirmed, func(u store.UnconfirmedResponse) bool { return u.Number == number }) {
 		number++
 	}
@@ -220,7 +220,7 @@ func (b *Inbox) keep(ctx context.Context, tx *store.Tx, d document, s statement)
 
 // record adds a statement of a known signer to the evidence, and an event for integrators.
 func (b *Inbox) record(ctx context.Context, tx *store.Tx, d document, s statement, outcome ResponseOutcome) (store.Invoice, bool, error) {
-	now := b.now()
+	now := b.o.Now()
 	item := evidence.Item{Kind: evidence.Commercial, Verdict: s.verdict(), Note: s.reason, Signer: s.signer, Confirmed: true, At: now}
 	row, err := pipeline.Finding{Item: item, Raw: s.xml}.Row(d.issued.Scope, d.issued.DocumentID)
 	if err != nil {

@@ -39,7 +39,7 @@ func (p *Pipeline) XML(ctx context.Context, inv store.Invoice) (Artifact, error)
 // PDF returns the printed page of a valid document in the format of its taxpayer, as
 // PDFIn does.
 func (p *Pipeline) PDF(ctx context.Context, inv store.Invoice) (Artifact, error) {
-	name, err := p.store.PageFormat(ctx, inv.TaxpayerID)
+	name, err := p.o.Store.PageFormat(ctx, inv.TaxpayerID)
 	if err != nil {
 		return Artifact{}, err
 	}
@@ -96,20 +96,20 @@ func (p *Pipeline) PDFIn(ctx context.Context, inv store.Invoice, format printed.
 
 func (p *Pipeline) printedPage(ctx context.Context, inv store.Invoice, format printed.Format) (store.PrintedPage, error) {
 	if format == printed.Letter {
-		return p.store.PrintedPage(ctx, inv.Scope, inv.DocumentID)
+		return p.o.Store.PrintedPage(ctx, inv.Scope, inv.DocumentID)
 	}
-	return p.store.PrintedReceipt(ctx, inv.Scope, inv.DocumentID, format.String())
+	return p.o.Store.PrintedReceipt(ctx, inv.Scope, inv.DocumentID, format.String())
 }
 
 func (p *Pipeline) keepPrintedPage(ctx context.Context, inv store.Invoice, format printed.Format, page store.PrintedPage) (store.PrintedPage, error) {
 	if format == printed.Letter {
-		return p.store.KeepPrintedPage(ctx, inv.Scope, inv.DocumentID, page)
+		return p.o.Store.KeepPrintedPage(ctx, inv.Scope, inv.DocumentID, page)
 	}
-	return p.store.KeepPrintedReceipt(ctx, inv.Scope, inv.DocumentID, format.String(), page)
+	return p.o.Store.KeepPrintedReceipt(ctx, inv.Scope, inv.DocumentID, format.String(), page)
 }
 
 func (p *Pipeline) issued(ctx context.Context, inv store.Invoice) (store.Issued, error) {
-	issued, err := p.store.IssuedDocument(ctx, inv.Scope, inv.DocumentID)
+	issued, err := p.o.Store.IssuedDocument(ctx, inv.Scope, inv.DocumentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return issued, ErrNoArtifact // as in the sandbox, which signs nothing
 	}
@@ -126,11 +126,11 @@ func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.I
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: stored document %s: %w", issued.DocumentID, err)
 	}
-	stamp, err := document.Stamp(code, p.stamp)
+	stamp, err := document.Stamp(code, p.o.Stamp)
 	if err != nil {
 		return nil, err
 	}
-	taxpayer, err := p.store.Taxpayer(ctx, inv.TaxpayerID)
+	taxpayer, err := p.o.Store.Taxpayer(ctx, inv.TaxpayerID)
 	if err != nil {
 		return nil, err
 	}
@@ -163,5 +163,5 @@ func (p *Pipeline) contingent(ctx context.Context, inv store.Invoice) (bool, err
 	if inv.ENCF == "" {
 		return false, nil // the number is not shown yet
 	}
-	return InContingency(ctx, p.store, p.env)
+	return InContingency(ctx, p.o.Store, p.o.Env)
 }

@@ -17,7 +17,7 @@ func (p *Pipeline) Await(ctx context.Context, scope store.Scope, invoiceID strin
 	defer poll.Stop()
 	for {
 		changed, unsubscribe := p.subscriptions.subscribe(invoiceID)
-		inv, err := p.store.Invoice(context.WithoutCancel(ctx), scope, invoiceID)
+		inv, err := p.o.Store.Invoice(context.WithoutCancel(ctx), scope, invoiceID)
 		if err != nil || inv.Status.Final() || ctx.Err() != nil {
 			unsubscribe()
 			return inv, err

@@ -16,10 +16,10 @@ func (p *Pipeline) prepare(ctx context.Context, jobs []store.Job) []Work {
 	for i, job := range jobs {
 		all[i].Job, ids[i] = job, job.DocumentID
 	}
-	states, err := p.store.DocumentStates(ctx, p.env, ids)
+	states, err := p.o.Store.DocumentStates(ctx, p.o.Env, ids)
 	if err != nil {
 		if ctx.Err() == nil {
-			p.log.Warn("Cannot read the documents of claimed jobs. Each worker reads its own.", "error", err.Error())
+			p.o.Log.Warn("Cannot read the documents of claimed jobs. Each worker reads its own.", "error", err.Error())
 		}
 		return all
 	}
@@ -36,7 +36,7 @@ func (p *Pipeline) load(ctx context.Context, w *Work) (err error) {
 		return nil
 	}
 	if w.state == nil {
-		states, err := p.store.DocumentStates(ctx, p.env, []string{w.Job.DocumentID})
+		states, err := p.o.Store.DocumentStates(ctx, p.o.Env, []string{w.Job.DocumentID})
 		if err != nil {
 			return err
 		}

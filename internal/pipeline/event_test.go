@@ -19,22 +19,22 @@ func TestEventsOfADocumentAreInTheOrderOfTheirRevisions(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newEnv(t, address, Sandbox{})
 		inv := b.add("A", "x", "y")
-		early, late := b.now().Add(time.Second), b.now().Add(time.Minute)
+		early, late := b.o.Now().Add(time.Second), b.o.Now().Add(time.Minute)
 		submit := func(before store.Invoice) error {
 			rows := new(store.Batch)
 			Document{Invoice: before}.addRows(rows, Move{Status: fiscal.Submitted}, true, early)
-			return b.store.Commit(t.Context(), rows)
+			return b.o.Store.Commit(t.Context(), rows)
 		}
 		rows := new(store.Batch)
 		Document{Invoice: inv}.addRows(rows, Move{Notices: []Notice{{Kind: event.VerdictOverdue}}}, true, late)
-		b.must(b.store.Commit(t.Context(), rows))
+		b.must(b.o.Store.Commit(t.Context(), rows))
 		if err := submit(inv); !errors.Is(err, store.ErrInvoiceChanged) {
 			t.Errorf("a change of an older state: %v", err)
 		}
-		now, err := b.store.Invoice(t.Context(), b.scope, inv.ID)
+		now, err := b.o.Store.Invoice(t.Context(), b.scope, inv.ID)
 		b.must(err)
 		b.must(submit(now))
-		feed, err := b.store.Feed(t.Context(), b.scope, 0, 10)
+		feed, err := b.o.Store.Feed(t.Context(), b.scope, 0, 10)
 		b.must(err)
 		if len(feed) != 2 || feed[0].Revision != 1 || feed[1].Revision != 2 || !feed[1].At.After(feed[0].At) {
 			for _, e := range feed {

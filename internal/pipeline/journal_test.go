@@ -14,13 +14,13 @@ import (
 // noteEvent queues an event of an invoice.
 func (b *env) noteEvent(inv store.Invoice, kind string) {
 	b.journal.Add(func(ctx context.Context, tx *store.Tx) error {
-		return tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: b.scope, InvoiceID: inv.ID, ID: store.NewID(), At: b.now(), Kind: kind, Status: inv.Status}))
+		return tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: b.scope, InvoiceID: inv.ID, ID: store.NewID(), At: b.o.Now(), Kind: kind, Status: inv.Status}))
 	})
 }
 
 func (b *env) events(inv store.Invoice, kind string) int {
 	b.t.Helper()
-	list, err := b.store.History(context.WithoutCancel(b.t.Context()), b.scope, inv.ID)
+	list, err := b.o.Store.History(context.WithoutCancel(b.t.Context()), b.scope, inv.ID)
 	b.must(err)
 	n := 0
 	for _, e := range list {
@@ -61,7 +61,7 @@ func TestJournalUnderWayIsWrittenWhenTheServiceStops(t *testing.T) {
 		var others sync.WaitGroup
 		// On SQLite all writing waits for this; on PostgreSQL it holds nobody up.
 		others.Go(func() {
-			if err := b.store.Update(t.Context(), func(*store.Tx) error {
+			if err := b.o.Store.Update(t.Context(), func(*store.Tx) error {
 				once.Do(func() { close(holding) })
 				<-release
 				return nil

@@ -18,24 +18,24 @@ const conflicts = 8
 // note changes an invoice as a notice does: the time of its last change moves.
 func (b *env) note(inv store.Invoice) {
 	b.t.Helper()
-	before, err := b.store.Invoice(b.t.Context(), inv.Scope, inv.ID)
+	before, err := b.o.Store.Invoice(b.t.Context(), inv.Scope, inv.ID)
 	b.must(err)
 	after := before
-	after.UpdatedAt = before.NextUpdate(b.now())
-	b.must(b.store.Commit(b.t.Context(), new(store.Batch).UpdateInvoice(before, after)))
+	after.UpdatedAt = before.NextUpdate(b.o.Now())
+	b.must(b.o.Store.Commit(b.t.Context(), new(store.Batch).UpdateInvoice(before, after)))
 }
 
 // number gives a document a number, and returns its job, which the worker holds.
 func (b *env) number(inv store.Invoice) store.Job {
 	b.t.Helper()
-	ctx, numbers := b.t.Context(), store.NumberRange{Scope: b.scope, ID: store.NewID(), Type: inv.Type, First: 1, Last: 9, Next: 1, CreatedAt: b.now()}
-	b.must(b.store.Update(ctx, func(tx *store.Tx) error { return tx.AddNumberRange(ctx, numbers) }))
+	ctx, numbers := b.t.Context(), store.NumberRange{Scope: b.scope, ID: store.NewID(), Type: inv.Type, First: 1, Last: 9, Next: 1, CreatedAt: b.o.Now()}
+	b.must(b.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.AddNumberRange(ctx, numbers) }))
 	job := b.claimOne()
 	issued := store.Issued{
 		Scope: b.scope, RNC: "199000013", ENCF: "E320000000001", DocumentID: inv.DocumentID, NumberRangeID: numbers.ID,
-		SignedAt: b.now(), CreatedAt: b.now(), XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte{3},
+		SignedAt: b.o.Now(), CreatedAt: b.o.Now(), XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte{3},
 	}
-	b.must(b.store.IssueAll(ctx, "", numbers, []store.Issuance{{Issued: issued, Job: job}}, job.Stage, job.LeaseUntil))
+	b.must(b.o.Store.IssueAll(ctx, "", numbers, []store.Issuance{{Issued: issued, Job: job}}, job.Stage, job.LeaseUntil))
 	return job
 }
 
@@ -51,33 +51,33 @@ func TestALateAnswerIsCommittedAlthoughTheInvoiceChanges(t *testing.T) {
 			step: func(context.Context, Work) (Result, error) {
 				b.clock.Advance(wake.MaxLease)
 				other.claimOne()
-				verdict := evidence.Item{Kind: evidence.Verdict, Verdict: fiscal.VerdictAccepted, At: b.now()}
+				verdict := evidence.Item{Kind: evidence.Verdict, Verdict: fiscal.VerdictAccepted, At: b.o.Now()}
 				return Result{Findings: []Finding{{Item: verdict}}}, nil
 			},
 			settle: func() Move {
-				if tries > 0 && tries <= conflicts && b.store.Shared() {
+				if tries > 0 && tries <= conflicts && b.o.Store.Shared() {
 					other.note(inv)
 				}
 				return Move{Status: fiscal.Accepted}
 			},
 		})
-		b.onPoint = func(name string) error {
+		b.o.Point = func(name string) error {
 			if name == "before late y" {
-				if tries++; tries <= conflicts && !b.store.Shared() {
+				if tries++; tries <= conflicts && !b.o.Store.Shared() {
 					return store.ErrInvoiceChanged // SQLite has one transaction at a time
 				}
 			}
 			return nil
 		}
-		b.env, b.scope.Environment = fiscal.Certification, fiscal.Certification // the sandbox has no numbers
+		b.o.Env, b.scope.Environment = fiscal.Certification, fiscal.Certification // the sandbox has no numbers
 		other = b.beside(address, Sandbox{})
-		other.env = b.env
+		other.o.Env = b.o.Env
 		inv = b.add("A", "x", "y")
 		b.RunJob(t.Context(), b.number(inv))
 		if got := b.status(inv); got != fiscal.Accepted || tries != conflicts+1 {
 			t.Errorf("after %d tries the document is %s: the answer is lost", tries, got)
 		}
-		stored, err := b.store.EvidenceOf(t.Context(), b.scope, inv.DocumentID)
+		stored, err := b.o.Store.EvidenceOf(t.Context(), b.scope, inv.DocumentID)
 		if err != nil || len(stored) != 1 {
 			t.Errorf("the document has %d items of evidence, want 1 (%v)", len(stored), err)
 		}

@@ -62,17 +62,7 @@ const maxPrinting = 2
 
 // Pipeline registers invoices and carries out their plan.
 type Pipeline struct {
-	store         *store.Store
-	plan          Plan
-	env           fiscal.Environment
-	now           func() time.Time
-	log           *slog.Logger
-	pace          wake.Pace
-	stamp         ecf.Authority
-	onCommit      func(store.Scope)
-	onStage       func(StageResult)
-	tracer        *trace.Tracer
-	onPoint       func(name string) error
+	o             Options
 	journal       *Journal
 	subscriptions subscriptions
 	signals       map[store.Queue]wake.Signal // wake the workers of a queue
@@ -103,8 +93,7 @@ func New(o Options) (*Pipeline, error) {
 		signals[q] = wake.NewSignal()
 	}
 	return &Pipeline{
-		store: o.Store, plan: o.Plan, env: o.Env, now: o.Now, log: o.Log, pace: o.Pace, stamp: o.Stamp,
-		onCommit: o.OnCommit, onStage: o.OnStage, tracer: o.Tracer, onPoint: o.Point, journal: newJournal(o.Store, o.Log), signals: signals,
+		o: o, journal: newJournal(o.Store, o.Log), signals: signals,
 		printers: make(chan struct{}, maxPrinting),
 	}, nil
 }
@@ -113,7 +102,7 @@ func New(o Options) (*Pipeline, error) {
 func (p *Pipeline) Journal() *Journal { return p.journal }
 
 // Signals returns what work outside of the pipeline may trigger in it.
-func (p *Pipeline) Signals() Signals { return Signals{Wake: p.notifyAll, Notify: p.onCommit} }
+func (p *Pipeline) Signals() Signals { return Signals{Wake: p.notifyAll, Notify: p.o.OnCommit} }
 
 // Run works until ctx ends, then finishes the stages that are under way.
 func (p *Pipeline) Run(ctx context.Context) {
@@ -128,6 +117,6 @@ func (p *Pipeline) Run(ctx context.Context) {
 func (p *Pipeline) Publish(inv store.Invoice, notified bool) {
 	p.subscriptions.notify(inv.ID)
 	if notified {
-		p.onCommit(inv.Scope)
+		p.o.OnCommit(inv.Scope)
 	}
 }

@@ -48,8 +48,8 @@ func TestHangingDeliveriesDoNotDelayInvoices(t *testing.T) {
 		// The delivery of another taxpayer begins at once.
 		other := *b
 		other.scope.TaxpayerID = store.NewID()
-		b.must(b.store.Update(t.Context(), func(tx *store.Tx) error {
-			return tx.CreateTaxpayer(t.Context(), store.Taxpayer{ID: other.scope.TaxpayerID, RNC: "199000021", LegalName: "x", CreatedAt: b.now(), UpdatedAt: b.now()})
+		b.must(b.o.Store.Update(t.Context(), func(tx *store.Tx) error {
+			return tx.CreateTaxpayer(t.Context(), store.Taxpayer{ID: other.scope.TaxpayerID, RNC: "199000021", LegalName: "x", CreatedAt: b.o.Now(), UpdatedAt: b.o.Now()})
 		}))
 		other.add("delivery of another", "test", "deliver")
 		b.notifyAll()
@@ -88,8 +88,8 @@ func TestAWorkerHandsTheDeliveryOver(t *testing.T) {
 		if got := fmt.Sprint(done); got != "[submit poll]" {
 			t.Errorf("the worker did %s", got)
 		}
-		job, err := b.store.JobOf(t.Context(), b.scope, inv.DocumentID)
-		if err != nil || job.Stage != "deliver" || job.Lease != "" || job.Attempt != 0 || job.RunAt.After(b.now()) {
+		job, err := b.o.Store.JobOf(t.Context(), b.scope, inv.DocumentID)
+		if err != nil || job.Stage != "deliver" || job.Lease != "" || job.Attempt != 0 || job.RunAt.After(b.o.Now()) {
 			t.Errorf("the job is %+v, %v", job, err)
 		}
 		jobs, err := b.claim(t.Context(), store.Claim{Queue: store.QueueMain, Limit: workers}, nil)

@@ -68,14 +68,14 @@ func TestReadFactsReadsTheEnvironment(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newEnv(t, address, Sandbox{})
 		missing := func(environment fiscal.Environment) []string {
-			facts, err := ReadFacts(t.Context(), b.store, store.Scope{Environment: environment, TaxpayerID: b.scope.TaxpayerID}, fiscal.Consumer)
+			facts, err := ReadFacts(t.Context(), b.o.Store, store.Scope{Environment: environment, TaxpayerID: b.scope.TaxpayerID}, fiscal.Consumer)
 			b.must(err)
-			return codes(facts.Missing(fiscal.Consumer, b.now()))
+			return codes(facts.Missing(fiscal.Consumer, b.o.Now()))
 		}
-		b.must(b.store.Update(t.Context(), func(tx *store.Tx) error {
+		b.must(b.o.Store.Update(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.AddCertificate(t.Context(), store.Certificate{
 				Scope: store.Scope{Environment: fiscal.Production, TaxpayerID: b.scope.TaxpayerID}, ID: store.NewID(),
-				DER: []byte("x"), Sealed: []byte("y"), NotBefore: b.now().Add(-time.Hour), NotAfter: b.now().Add(time.Hour), CreatedAt: b.now(),
+				DER: []byte("x"), Sealed: []byte("y"), NotBefore: b.o.Now().Add(-time.Hour), NotAfter: b.o.Now().Add(time.Hour), CreatedAt: b.o.Now(),
 			})
 			return err
 		}))
@@ -92,7 +92,7 @@ func TestReadFactsReadsTheEnvironment(t *testing.T) {
 			t.Errorf("later (-want +got):\n%s", diff)
 		}
 		nobody := store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}
-		if _, err := ReadFacts(t.Context(), b.store, nobody); !errors.Is(err, store.ErrNotFound) {
+		if _, err := ReadFacts(t.Context(), b.o.Store, nobody); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("of nobody: %v, want ErrNotFound", err)
 		}
 	})

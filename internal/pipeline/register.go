@@ -74,7 +74,7 @@ type Registered struct {
 // returns store.ErrNotFound when the key is new, and ErrMismatch when the key was used
 // with another request.
 func (p *Pipeline) Known(ctx context.Context, in Intent) (Registered, error) {
-	known, err := p.store.StoredReply(ctx, in.Scope, CreateInvoice, in.Key)
+	known, err := p.o.Store.StoredReply(ctx, in.Scope, CreateInvoice, in.Key)
 	switch {
 	case err != nil:
 		return Registered{}, err
@@ -86,7 +86,7 @@ func (p *Pipeline) Known(ctx context.Context, in Intent) (Registered, error) {
 
 // recall is Known, and records the repetition in the history of the invoice.
 func (p *Pipeline) recall(ctx context.Context, in Intent) (Registered, error) {
-	known, err := p.store.StoredReply(ctx, in.Scope, CreateInvoice, in.Key)
+	known, err := p.o.Store.StoredReply(ctx, in.Scope, CreateInvoice, in.Key)
 	if err != nil {
 		return Registered{}, err
 	}
@@ -105,7 +105,7 @@ func (p *Pipeline) replay(in Intent, known store.StoredReply) (Registered, error
 // addHistoryNote records a repeated request in the history of an invoice. No
 // answer depends on it.
 func (p *Pipeline) addHistoryNote(in Intent, invoiceID, kind string, why cause.Kind) {
-	at := p.now()
+	at := p.o.Now()
 	p.journal.Add(func(ctx context.Context, tx *store.Tx) error {
 		inv, err := tx.Invoice(ctx, in.Scope, invoiceID)
 		if err != nil {
@@ -144,12 +144,12 @@ func (p *Pipeline) registerNew(ctx context.Context, c Command) (Registered, erro
 	if err := p.checkRules(ctx, c); err != nil {
 		return Registered{}, err
 	}
-	start := p.plan.Start(withLosses(c.Invoice), c.Scenario)
-	registration, err := newRegistration(c, start, p.now().UTC().Truncate(time.Millisecond))
+	start := p.o.Plan.Start(withLosses(c.Invoice), c.Scenario)
+	registration, err := newRegistration(c, start, p.o.Now().UTC().Truncate(time.Millisecond))
 	if err != nil {
 		return Registered{}, err
 	}
-	known, err := p.store.Register(ctx, registration)
+	known, err := p.o.Store.Register(ctx, registration)
 	switch {
 	case errors.Is(err, store.ErrExternalIDTaken):
 		return Registered{}, p.conflict(ctx, c)
@@ -167,10 +167,10 @@ func (p *Pipeline) registerNew(ctx context.Context, c Command) (Registered, erro
 // checkRules returns fiscal.Problems when the invoice breaks a rule, and *NotReadyError
 // when the taxpayer cannot issue.
 func (p *Pipeline) checkRules(ctx context.Context, c Command) error {
-	if err := p.plan.Check(ctx, c.Scope, c.Invoice); err != nil {
+	if err := p.o.Plan.Check(ctx, c.Scope, c.Invoice); err != nil {
 		return err
 	}
-	missing, err := p.plan.Ready(ctx, c.Scope, c.Invoice.Type)
+	missing, err := p.o.Plan.Ready(ctx, c.Scope, c.Invoice.Type)
 	if err == nil && len(missing) > 0 {
 		err = &NotReadyError{missing}
 	}
@@ -190,7 +190,7 @@ func (p *Pipeline) Check(ctx context.Context, c Command) (Registered, error) {
 	if err := p.checkRules(ctx, c); err != nil {
 		return Registered{}, err
 	}
-	other, err := p.store.InvoiceByExternalID(ctx, c.Scope, c.Invoice.ExternalID)
+	other, err := p.o.Store.InvoiceByExternalID(ctx, c.Scope, c.Invoice.ExternalID)
 	if errors.Is(err, store.ErrNotFound) {
 		return Registered{}, nil
 	}
@@ -215,7 +215,7 @@ func withLosses(inv *fiscal.Invoice) *fiscal.Invoice {
 // conflict returns the error that names the invoice with the external id. It returns
 // store.ErrUnavailable when the invoice cannot be read.
 func (p *Pipeline) conflict(ctx context.Context, c Command) error {
-	other, err := p.store.InvoiceByExternalID(ctx, c.Scope, c.Invoice.ExternalID)
+	other, err := p.o.Store.InvoiceByExternalID(ctx, c.Scope, c.Invoice.ExternalID)
 	if err != nil {
 		return store.Vanished("invoice with an external id", err)
 	}

@@ -36,7 +36,7 @@ func TestARepeatedKeyStartsNoTransaction(t *testing.T) {
 		b.must(err)
 		var mu sync.Mutex
 		var transactions []error
-		b.store.OnCommit(func(_ time.Duration, err error) {
+		b.o.Store.OnCommit(func(_ time.Duration, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			transactions = append(transactions, err)
@@ -45,7 +45,7 @@ func TestARepeatedKeyStartsNoTransaction(t *testing.T) {
 		invalid.Refusal, invalid.Invoice = fiscal.Problems{}, nil // a rule of today refuses it
 		other := b.command("known", "F-2")
 		for name, c := range map[string]Command{"equal": b.command("known", "F-1"), "not valid any more": invalid, "another": other} {
-			before := b.store.WorkCount()
+			before := b.o.Store.WorkCount()
 			again, err := b.Register(t.Context(), c)
 			if name == "another" {
 				if !errors.Is(err, ErrMismatch) {
@@ -54,7 +54,7 @@ func TestARepeatedKeyStartsNoTransaction(t *testing.T) {
 			} else if err != nil || !again.Replayed || again.ObjectID != first.ObjectID {
 				t.Errorf("%s: %+v, %v", name, again, err)
 			}
-			if n := b.store.WorkCount().Statements - before.Statements; n != 1 {
+			if n := b.o.Store.WorkCount().Statements - before.Statements; n != 1 {
 				t.Errorf("%s: %d statements, want 1", name, n)
 			}
 		}

@@ -35,7 +35,7 @@ func parseRequest(stored store.Invoice, request []byte, decode func(*strictjson.
 // by those of earlier releases when these refuse it or when the signed document says that
 // it was issued by them.
 func (p *Pipeline) Requested(ctx context.Context, inv store.Invoice) (*fiscal.Invoice, error) {
-	request, err := p.store.Request(ctx, inv.Scope, inv.ID)
+	request, err := p.o.Store.Request(ctx, inv.Scope, inv.ID)
 	if err != nil {
 		return nil, err
 	}

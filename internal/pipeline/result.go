@@ -104,7 +104,7 @@ func (p *Pipeline) waitAfter(job store.Job, err error) (_ Wait, failed bool) {
 	if errors.Is(err, store.ErrNumbersTaken) {
 		return Wait{Reason: cause.Of(err)}, false
 	}
-	pause := p.pace.Of(min(retryBase<<min(job.Attempt, 16), retryMax), retryLeast)
+	pause := p.o.Pace.Of(min(retryBase<<min(job.Attempt, 16), retryMax), retryLeast)
 	return Wait{For: WaitAside, Reason: cause.Of(err), After: pause}, true
 }
 

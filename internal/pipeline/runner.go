@@ -67,7 +67,7 @@ func (p *Pipeline) work(ctx context.Context) {
 func (p *Pipeline) workQueue(ctx, life context.Context, q store.Queue) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	signal, shares, front := p.signals[q], newShares(capacity(q), mostOfOne(q), p.now), new(store.Front)
+	signal, shares, front := p.signals[q], newShares(capacity(q), mostOfOne(q), p.o.Now), new(store.Front)
 	for ctx.Err() == nil {
 		if shares.free() == 0 {
 			signal.Wait(ctx, wake.PollEvery) // a worker that finishes notifies
@@ -80,8 +80,8 @@ func (p *Pipeline) workQueue(ctx, life context.Context, q store.Queue) {
 		limit, except := shares.offer()
 		jobs, err := p.claim(ctx, store.Claim{Queue: q, Limit: limit, Front: front}, except)
 		if err != nil && ctx.Err() == nil {
-			if p.limit.Allow("claim "+string(q), p.now()) {
-				p.log.Warn("Cannot claim jobs. The runner tries again within a second.", "queue", string(q), "error", err.Error())
+			if p.limit.Allow("claim "+string(q), p.o.Now()) {
+				p.o.Log.Warn("Cannot claim jobs. The runner tries again within a second.", "queue", string(q), "error", err.Error())
 			}
 		} else if err == nil {
 			p.limit.End("claim " + string(q))
@@ -96,8 +96,8 @@ func (p *Pipeline) workQueue(ctx, life context.Context, q store.Queue) {
 		if err == nil && (len(jobs) > 0 || len(except) > 0) {
 			continue
 		}
-		now := p.now()
-		next, err := p.store.NextJobAfter(ctx, p.env, store.Claim{Queue: q, Now: now, Front: front})
+		now := p.o.Now()
+		next, err := p.o.Store.NextJobAfter(ctx, p.o.Env, store.Claim{Queue: q, Now: now, Front: front})
 		signal.Wait(ctx, wake.Until(next, now, err))
 	}
 }
@@ -120,19 +120,19 @@ func (p *Pipeline) Claim(ctx context.Context, limit int, except ...string) ([]st
 
 // claim is Claim for the queue, the limit and the front of wanted.
 func (p *Pipeline) claim(ctx context.Context, wanted store.Claim, except []string) ([]store.Job, error) {
-	now := p.now()
-	wanted.Lease, wanted.Now, wanted.Until = store.NewID(), now, now.Add(p.pace.Lease())
-	wanted.Suspended = min(wanted.Limit, p.plan.Resumes(wanted.Queue))
+	now := p.o.Now()
+	wanted.Lease, wanted.Now, wanted.Until = store.NewID(), now, now.Add(p.o.Pace.Lease())
+	wanted.Suspended = min(wanted.Limit, p.o.Plan.Resumes(wanted.Queue))
 	copy(wanted.Except[:], except)
 	// A read is cheap and a claim is a commit, so look first.
-	due, err := p.store.DueJobs(ctx, p.env, wanted)
+	due, err := p.o.Store.DueJobs(ctx, p.o.Env, wanted)
 	if err != nil || len(due) == 0 || wanted.Limit == 0 {
 		return nil, err
 	}
 	var jobs []store.Job
 	err = p.commit("claim", func() error {
-		return p.store.Update(ctx, func(tx *store.Tx) error {
-			jobs, err = tx.Claim(ctx, p.env, wanted, due)
+		return p.o.Store.Update(ctx, func(tx *store.Tx) error {
+			jobs, err = tx.Claim(ctx, p.o.Env, wanted, due)
 			return err
 		})
 	})
@@ -148,13 +148,13 @@ func (p *Pipeline) claim(ctx context.Context, wanted store.Claim, except []strin
 // commit runs write between two points at which a test may stop the process or make
 // the commit fail.
 func (p *Pipeline) commit(what string, write func() error) error {
-	if err := p.onPoint("before " + what); err != nil {
+	if err := p.o.Point("before " + what); err != nil {
 		return err
 	}
 	if err := write(); err != nil {
 		return err
 	}
-	return p.onPoint("after " + what)
+	return p.o.Point("after " + what)
 }
 
 // commitResult commits the result of a stage, as persist does.
@@ -170,12 +170,12 @@ func (p *Pipeline) commitResult(ctx context.Context, what string, write func(con
 // answer that comes when ctx has ended, because the process stops, is committed too.
 func (p *Pipeline) persist(ctx context.Context, what string, do func(context.Context) error) error {
 	failed := false
-	return wake.Retry(ctx, p.pace.Of(commitRetryFirst, gatherTime), p.pace.Of(commitRetryMost, retryLeast), func(err error) bool {
+	return wake.Retry(ctx, p.o.Pace.Of(commitRetryFirst, gatherTime), p.o.Pace.Of(commitRetryMost, retryLeast), func(err error) bool {
 		retry := errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBroken)
 		if retry && !failed {
 			failed = true
-			if p.limit.Allow("commit", p.now()) {
-				p.log.Warn("The database is unavailable. The result of a stage is committed as soon as it answers.", "commit", what, "error", err.Error())
+			if p.limit.Allow("commit", p.o.Now()) {
+				p.o.Log.Warn("The database is unavailable. The result of a stage is committed as soon as it answers.", "commit", what, "error", err.Error())
 			}
 		}
 		return retry
@@ -192,12 +192,12 @@ func (p *Pipeline) RunJob(ctx context.Context, job store.Job) { p.runStages(ctx,
 func (p *Pipeline) runStages(ctx context.Context, w Work) {
 	for {
 		job := w.Job
-		stop := wake.Heartbeat(ctx, p.pace.Lease(), func(ctx context.Context) {
-			if err := p.hold(ctx, job, new(store.Batch)); err != nil && ctx.Err() == nil && p.limit.Allow("lease "+err.Error(), p.now()) {
-				p.log.Warn("Cannot extend the lease of a job.", "document_id", job.DocumentID, "error", err.Error())
+		stop := wake.Heartbeat(ctx, p.o.Pace.Lease(), func(ctx context.Context) {
+			if err := p.hold(ctx, job, new(store.Batch)); err != nil && ctx.Err() == nil && p.limit.Allow("lease "+err.Error(), p.o.Now()) {
+				p.o.Log.Warn("Cannot extend the lease of a job.", "document_id", job.DocumentID, "error", err.Error())
 			}
 		})
-		began := p.now()
+		began := p.o.Now()
 		next, move, failure := p.runStage(ctx, &w)
 		stop()
 		p.report(ctx, w, began, job, move, failure)
@@ -217,22 +217,22 @@ func (p *Pipeline) runStages(ctx context.Context, w Work) {
 // hold commits rows and extends the lease of the job. It fails with
 // store.ErrLeaseLost when another worker has the job.
 func (p *Pipeline) hold(ctx context.Context, job store.Job, rows *store.Batch) error {
-	rows.HoldJob(job, p.now().Add(p.pace.Lease()))
-	return p.commit("holding "+job.Stage, func() error { return p.store.Commit(ctx, rows) })
+	rows.HoldJob(job, p.o.Now().Add(p.o.Pace.Lease()))
+	return p.commit("holding "+job.Stage, func() error { return p.o.Store.Commit(ctx, rows) })
 }
 
 // giveBack lets a job wait at its stage after an error.
 func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	wait, failed := p.waitAfter(job, failure)
-	if failed && p.limit.Allow("stage "+job.Stage+" "+failure.Error(), p.now()) {
-		p.log.Warn("A stage failed. It is tried again.", "document_id", job.DocumentID, "stage", job.Stage,
+	if failed && p.limit.Allow("stage "+job.Stage+" "+failure.Error(), p.o.Now()) {
+		p.o.Log.Warn("A stage failed. It is tried again.", "document_id", job.DocumentID, "stage", job.Stage,
 			"attempt", job.Attempt, "retry_in", wait.After.String(), "error", failure.Error())
 	}
 	back := new(store.Batch)
-	addWait(back, job, wait, p.now())
-	err := p.commit("giving back "+job.Stage, func() error { return p.store.Commit(ctx, back) })
-	if err != nil && !errors.Is(err, store.ErrLeaseLost) && p.limit.Allow("give back "+err.Error(), p.now()) {
-		p.log.Warn("Cannot give a job back. It is claimed again when its lease ends.", "document_id", job.DocumentID, "error", err.Error())
+	addWait(back, job, wait, p.o.Now())
+	err := p.commit("giving back "+job.Stage, func() error { return p.o.Store.Commit(ctx, back) })
+	if err != nil && !errors.Is(err, store.ErrLeaseLost) && p.limit.Allow("give back "+err.Error(), p.o.Now()) {
+		p.o.Log.Warn("Cannot give a job back. It is claimed again when its lease ends.", "document_id", job.DocumentID, "error", err.Error())
 	}
 }
 
@@ -300,7 +300,7 @@ func (p *Pipeline) decide(d Document, r Result) Move {
 	if r.Move != nil {
 		return *r.Move
 	}
-	m := p.plan.Settle(d)
+	m := p.o.Plan.Settle(d)
 	if r.Stay != nil && m.Next == d.Stage {
 		m.Next, m.After, m.Wait, m.Cause = r.Stay.Next, r.Stay.After, r.Stay.Wait, cmp.Or(r.Stay.Cause, m.Cause)
 	}
@@ -311,15 +311,15 @@ func (p *Pipeline) decide(d Document, r Result) Move {
 func (p *Pipeline) commitStage(ctx context.Context, w *Work, d Document, r Result) (next string, m Move, err error) {
 	m = p.decide(d, r)
 	// The job's row comes first: it is the row that nodes lock in common.
-	now, rows := p.now(), new(store.Batch)
+	now, rows := p.o.Now(), new(store.Batch)
 	if m.Wait == nil && m.Next != "" && m.After == 0 && store.QueueOf(m.Next) == store.QueueOf(w.Job.Stage) {
 		next = m.Next // this worker continues; the worker of another queue does a stage of that queue
-		rows.CarryJob(w.Job, next, now.Add(p.pace.Lease()))
+		rows.CarryJob(w.Job, next, now.Add(p.o.Pace.Lease()))
 	} else {
 		addMove(rows, w.Job, m, now)
 	}
-	after, notified := d.addRows(rows, m, p.plan.Notifies(), now)
-	err = p.commitResult(ctx, "the end of "+w.Job.Stage, func(ctx context.Context) error { return p.store.Commit(ctx, rows) })
+	after, notified := d.addRows(rows, m, p.o.Plan.Notifies(), now)
+	err = p.commitResult(ctx, "the end of "+w.Job.Stage, func(ctx context.Context) error { return p.o.Store.Commit(ctx, rows) })
 	if err != nil {
 		return "", m, err
 	}
@@ -334,7 +334,7 @@ func (p *Pipeline) commitStage(ctx context.Context, w *Work, d Document, r Resul
 // readInvoice reads the invoice again that another transaction has changed.
 func (p *Pipeline) readInvoice(ctx context.Context, w *Work) error {
 	return p.persist(ctx, "reading the invoice", func(ctx context.Context) error {
-		changed, err := p.store.Invoice(ctx, w.Invoice.Scope, w.Invoice.ID)
+		changed, err := p.o.Store.Invoice(ctx, w.Invoice.Scope, w.Invoice.ID)
 		if err == nil {
 			w.Invoice = changed
 		}
@@ -349,13 +349,13 @@ func (p *Pipeline) commitLate(ctx context.Context, w *Work, d Document) error {
 	var notified bool
 	err := store.RetryInvoiceChanged(ctx, func() error {
 		return p.commitResult(ctx, "late "+w.Job.Stage, func(ctx context.Context) error {
-			return p.store.Update(ctx, func(tx *store.Tx) error {
-				t, err := TakeOver(ctx, tx, d.Issued, p.now(), d.Findings...)
+			return p.o.Store.Update(ctx, func(tx *store.Tx) error {
+				t, err := TakeOver(ctx, tx, d.Issued, p.o.Now(), d.Findings...)
 				if err != nil {
 					return err
 				}
 				t.Attempt = d.Attempt
-				after, notified, err = t.Commit(ctx, tx, p.plan.Settle(t.Document))
+				after, notified, err = t.Commit(ctx, tx, p.o.Plan.Settle(t.Document))
 				return err
 			})
 		})
@@ -365,7 +365,7 @@ func (p *Pipeline) commitLate(ctx context.Context, w *Work, d Document) error {
 		w.Invoice = after
 		p.Publish(after, notified)
 	case errors.Is(err, ErrNotIssued), errors.Is(err, store.ErrNotFound):
-		p.log.Error("The database does not have a document that was sent to the authority: it is an older copy. Compare the sale with the integrator.",
+		p.o.Log.Error("The database does not have a document that was sent to the authority: it is an older copy. Compare the sale with the integrator.",
 			"document_id", d.Issued.DocumentID, "encf", d.Issued.ENCF)
 	}
 	return err
@@ -376,9 +376,9 @@ func (p *Pipeline) commitLate(ctx context.Context, w *Work, d Document) error {
 func (p *Pipeline) attempt(ctx context.Context, w Work) (_ Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			p.log.Error("A stage panicked. It is tried again.", "document_id", w.Job.DocumentID, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			p.o.Log.Error("A stage panicked. It is tried again.", "document_id", w.Job.DocumentID, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 			err = fmt.Errorf("pipeline: panic in stage %s", w.Job.Stage)
 		}
 	}()
-	return p.plan.Do(ctx, w)
+	return p.o.Plan.Do(ctx, w)
 }

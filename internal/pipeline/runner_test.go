@@ -42,8 +42,8 @@ type env struct {
 func newEnv(t *testing.T, address string, plan Plan) *env {
 	t.Helper()
 	b := attach(t, address, plan, storetest.NewClock())
-	made := store.Taxpayer{ID: store.NewID(), RNC: "199000013", LegalName: "Prueba, SRL", Phones: []string{}, CreatedAt: b.now(), UpdatedAt: b.now()}
-	b.must(b.store.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), made) }))
+	made := store.Taxpayer{ID: store.NewID(), RNC: "199000013", LegalName: "Prueba, SRL", Phones: []string{}, CreatedAt: b.o.Now(), UpdatedAt: b.o.Now()}
+	b.must(b.o.Store.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), made) }))
 	b.scope.TaxpayerID = made.ID
 	return b
 }
@@ -78,13 +78,13 @@ func (b *env) must(err error) {
 // add stores a queued invoice with a job that is due.
 func (b *env) add(name, plan, stage string) store.Invoice {
 	b.t.Helper()
-	now := b.now().Truncate(time.Millisecond)
+	now := b.o.Now().Truncate(time.Millisecond)
 	inv := store.Invoice{
 		Scope: b.scope, ID: store.NewID(), DocumentID: store.NewID(), ExternalID: name, Type: fiscal.Consumer, Status: fiscal.Queued, Revision: 1,
 		Currency: "DOP", IssueDate: "2026-11-14", Subtotal: "1", DiscountTotal: "0", TaxTotal: "0", Total: "1", Paid: "1", Balance: "0",
 		DocumentTotal: "1.00", CreatedAt: now, UpdatedAt: now,
 	}
-	_, err := b.store.Register(b.t.Context(), store.Registration{
+	_, err := b.o.Store.Register(b.t.Context(), store.Registration{
 		Reply: store.StoredReply{
 			Scope: b.scope, Operation: CreateInvoice, Key: name, Fingerprint: []byte{1}, RawDigest: []byte{2}, ObjectID: inv.ID,
 			HTTPStatus: 202, Location: "/", RequestID: "req", CreatedAt: now, Body: []byte(`{}`),
@@ -119,7 +119,7 @@ func (b *env) wantNothingDue(when string) {
 // walked is the statuses that an invoice has had.
 func (b *env) walked(inv store.Invoice) []fiscal.Status {
 	b.t.Helper()
-	events, err := b.store.History(b.t.Context(), b.scope, inv.ID)
+	events, err := b.o.Store.History(b.t.Context(), b.scope, inv.ID)
 	b.must(err)
 	var list []fiscal.Status
 	for _, e := range events {
@@ -132,7 +132,7 @@ func (b *env) walked(inv store.Invoice) []fiscal.Status {
 
 func (b *env) status(inv store.Invoice) fiscal.Status {
 	b.t.Helper()
-	now, err := b.store.Invoice(b.t.Context(), b.scope, inv.ID)
+	now, err := b.o.Store.Invoice(b.t.Context(), b.scope, inv.ID)
 	b.must(err)
 	return now.Status
 }
@@ -145,7 +145,7 @@ func TestJobOfADeadWorkerIsClaimedAgain(t *testing.T) {
 		b := newEnv(t, address, Sandbox{})
 		inv := b.add("A", "sandbox-scenario/submitted", "submitted")
 		dead := b.claimOne()
-		if dead.Attempt != 1 || !dead.LeaseUntil.Equal(b.now().Add(wake.MaxLease)) {
+		if dead.Attempt != 1 || !dead.LeaseUntil.Equal(b.o.Now().Add(wake.MaxLease)) {
 			t.Errorf("claimed %+v", dead)
 		}
 		b.wantNothingDue("while the lease holds")
@@ -274,7 +274,7 @@ func TestUnknownStageIsRetried(t *testing.T) {
 				t.Errorf("%s at %q: %+v, %s", tt.plan, tt.stage, again, b.status(inv))
 			}
 			// It is never given up: out of the way of the next case.
-			b.must(b.store.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).FinishJob(again)) }))
+			b.must(b.o.Store.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).FinishJob(again)) }))
 		}
 	})
 }
@@ -334,7 +334,7 @@ func TestTwoRunnersDoAStageOnce(t *testing.T) {
 			case <-deadline:
 				t.Fatalf("%d documents are not done", left)
 			}
-			list, err := b.store.ListInvoices(t.Context(), b.scope, store.InvoiceFilter{Status: fiscal.Accepted, Limit: documents})
+			list, err := b.o.Store.ListInvoices(t.Context(), b.scope, store.InvoiceFilter{Status: fiscal.Accepted, Limit: documents})
 			b.must(err)
 			left = documents - len(list)
 		}
@@ -367,7 +367,7 @@ func TestUncommittedClaimReturnsNoJobs(t *testing.T) {
 			`CREATE TABLE poison (x TEXT REFERENCES taxpayers (id) DEFERRABLE INITIALLY DEFERRED)`,
 			`CREATE TRIGGER poisoned AFTER UPDATE ON jobs BEGIN INSERT INTO poison VALUES ('nobody'); END`,
 		}
-		if b.store.Engine() == "postgres" {
+		if b.o.Store.Engine() == "postgres" {
 			poison = append(poison[:1],
 				`CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN INSERT INTO poison VALUES ('nobody'); RETURN NEW; END $$`,
 				`CREATE TRIGGER poisoned AFTER UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION poison()`)

@@ -13,7 +13,7 @@ func TestSandboxEmitsNoEvents(t *testing.T) {
 		b := newEnv(t, address, Sandbox{})
 		b.add("A", "sandbox-scenario/submitted", "submitted")
 		b.RunJob(t.Context(), b.claimOne())
-		if events, err := b.store.Feed(t.Context(), b.scope, 0, 10); err != nil || len(events) != 0 {
+		if events, err := b.o.Store.Feed(t.Context(), b.scope, 0, 10); err != nil || len(events) != 0 {
 			t.Errorf("%v, %v", events, err)
 		}
 	})

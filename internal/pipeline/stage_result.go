@@ -50,7 +50,7 @@ func (r StageResult) Verdict() bool {
 // document only waits, for example for a certificate, the repetitions have the level debug. job is the job
 // at the stage, and w what is known after it.
 func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job store.Job, m Move, failure error) {
-	ended := p.now()
+	ended := p.o.Now()
 	r := StageResult{
 		Scope: job.Scope, DocumentID: job.DocumentID, Stage: job.Stage, Attempt: job.Attempt,
 		Outcome: stageOutcome(m, failure), Next: m.Next, Before: w.before, After: w.Invoice.Status,
@@ -77,9 +77,9 @@ func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job stor
 	if asked, ok := errors.AsType[*WaitError](failure); ok && asked.Wait.Untried && job.Cause != "" {
 		level = slog.LevelDebug // nothing was tried, and an earlier line says what the document waits for
 	}
-	p.log.LogAttrs(ctx, level, "A stage of a document has ended.", attrs...)
+	p.o.Log.LogAttrs(ctx, level, "A stage of a document has ended.", attrs...)
 	endSpan(w.span, w.Invoice.ID, r)
-	p.onStage(r)
+	p.o.OnStage(r)
 }
 
 // startSpan begins the span of a stage, under the request that created the document. It
@@ -90,7 +90,7 @@ func (p *Pipeline) startSpan(ctx context.Context, w *Work) context.Context {
 	if !ok {
 		return ctx // an invoice of a time when traces were off
 	}
-	w.trace, w.span = parent.ID(), p.tracer.Start(parent, trace.Internal)
+	w.trace, w.span = parent.ID(), p.o.Tracer.Start(parent, trace.Internal)
 	return trace.With(ctx, w.span)
 }
 

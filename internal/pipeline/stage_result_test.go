@@ -40,8 +40,8 @@ func TestEveryStageIsOneLogLine(t *testing.T) {
 		}})
 		var log bytes.Buffer
 		var reported []StageResult
-		b.log = slog.New(slog.NewJSONHandler(&log, nil))
-		b.onStage = func(r StageResult) { reported = append(reported, r) }
+		b.o.Log = slog.New(slog.NewJSONHandler(&log, nil))
+		b.o.OnStage = func(r StageResult) { reported = append(reported, r) }
 		inv := b.add("secreto", "plan", "submit")
 		for range 4 {
 			b.RunJob(t.Context(), b.claimOne())

@@ -18,7 +18,7 @@ func TestUpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 		inv := b.add("A", "x", "y")
 		ctx := t.Context()
 		change := func(n int) {
-			b.must(b.store.Update(ctx, func(tx *store.Tx) error {
+			b.must(b.o.Store.Update(ctx, func(tx *store.Tx) error {
 				for range n {
 					before, err := tx.Invoice(ctx, b.scope, inv.ID)
 					if err != nil {
@@ -29,7 +29,7 @@ func TestUpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 						to = fiscal.OutcomeUnknown
 					}
 					rows := new(store.Batch)
-					Document{Invoice: before}.addRows(rows, Move{Status: to}, false, b.now())
+					Document{Invoice: before}.addRows(rows, Move{Status: to}, false, b.o.Now())
 					if err := tx.Do(ctx, rows); err != nil {
 						return err
 					}
@@ -42,7 +42,7 @@ func TestUpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 		}
 		b.clock.Advance(-time.Hour)
 		change(10)
-		events, err := b.store.History(ctx, b.scope, inv.ID)
+		events, err := b.o.Store.History(ctx, b.scope, inv.ID)
 		b.must(err)
 		if len(events) != 1011 {
 			t.Fatalf("%d events", len(events))
@@ -54,7 +54,7 @@ func TestUpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 			}
 			last = e.At
 		}
-		now, err := b.store.Invoice(ctx, b.scope, inv.ID)
+		now, err := b.o.Store.Invoice(ctx, b.scope, inv.ID)
 		b.must(err)
 		if !now.UpdatedAt.Equal(last) || now.Revision != 1011 {
 			t.Errorf("updated at %s with %d changes, want %s", now.UpdatedAt, now.Revision, last)
@@ -62,8 +62,8 @@ func TestUpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 		// Once the clock is ahead again it is the clock's time.
 		b.clock.Advance(2 * time.Hour)
 		change(1)
-		if now, err = b.store.Invoice(ctx, b.scope, inv.ID); err != nil || !now.UpdatedAt.Equal(b.now().Truncate(time.Millisecond)) {
-			t.Errorf("updated at %s, %v, want %s", now.UpdatedAt, err, b.now())
+		if now, err = b.o.Store.Invoice(ctx, b.scope, inv.ID); err != nil || !now.UpdatedAt.Equal(b.o.Now().Truncate(time.Millisecond)) {
+			t.Errorf("updated at %s, %v, want %s", now.UpdatedAt, err, b.o.Now())
 		}
 	})
 }

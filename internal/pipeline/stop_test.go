@@ -23,7 +23,7 @@ func TestAnAnswerDuringAStopIsCommitted(t *testing.T) {
 					if changes {
 						after := w.Invoice
 						after.Status, after.Revision = fiscal.Submitted, after.Revision+1
-						b.must(b.store.Commit(t.Context(), new(store.Batch).ChangeStatus(w.Invoice, after)))
+						b.must(b.o.Store.Commit(t.Context(), new(store.Batch).ChangeStatus(w.Invoice, after)))
 					}
 					stop()
 					return Result{Move: &Move{Status: fiscal.Accepted, Cause: "the authority's verdict"}}, nil

@@ -47,9 +47,7 @@ type Options struct {
 
 // A Sender posts events. It is safe for concurrent use.
 type Sender struct {
-	now       func() time.Time
-	guard     netguard.Guard
-	total     time.Duration
+	o         Options
 	transport *http.Transport
 }
 
@@ -62,7 +60,7 @@ func New(o Options) (*Sender, error) {
 	if o.Total <= 0 {
 		o.Total = 15 * time.Second
 	}
-	return &Sender{now: o.Now, guard: o.Guard, total: o.Total, transport: netguard.Transport(o.Guard, o.Network)}, nil
+	return &Sender{o: o, transport: netguard.Transport(o.Guard, o.Network)}, nil
 }
 
 // Close closes idle connections. Call it after all attempts have returned.
@@ -113,14 +111,14 @@ func (r Result) OK() bool { return r.Error == "" }
 // Post makes one attempt and returns its outcome. It signs the message with the time
 // of the attempt. It follows no redirects: a redirect is a failure.
 func (s *Sender) Post(ctx context.Context, m Message) Result {
-	begin := s.now()
+	begin := s.o.Now()
 	r := s.post(ctx, m, begin)
-	r.Took = s.now().Sub(begin)
+	r.Took = s.o.Now().Sub(begin)
 	return r
 }
 
 func (s *Sender) post(ctx context.Context, m Message, at time.Time) Result {
-	u, err := s.guard.URLWithQuery(m.URL)
+	u, err := s.o.Guard.URLWithQuery(m.URL)
 	if err != nil {
 		return Result{Error: netguard.ClassRefused}
 	}
@@ -128,7 +126,7 @@ func (s *Sender) post(ctx context.Context, m Message, at time.Time) Result {
 	if signature == "" || !isToken(m.ID) || m.RequestID != "" && !isToken(m.RequestID) {
 		return Result{Error: ClassMessage}
 	}
-	limited, cancel := context.WithTimeout(ctx, s.total)
+	limited, cancel := context.WithTimeout(ctx, s.o.Total)
 	defer cancel()
 	var phase phase
 	req, err := http.NewRequestWithContext(phase.trace(limited), http.MethodPost, u.String(), bytes.NewReader(m.Body))
@@ -157,7 +155,7 @@ func (s *Sender) post(ctx context.Context, m Message, at time.Time) Result {
 	answer, _ := io.ReadAll(io.LimitReader(res.Body, readLimit))
 	answer = m.hideSecrets(answer, signature)
 	r := Result{Status: res.StatusCode, Answer: bytes.Clone(answer[:min(len(answer), keepLimit)])}
-	r.judge(res.Header, s.now())
+	r.judge(res.Header, s.o.Now())
 	return r
 }
 
