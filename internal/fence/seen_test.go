@@ -15,6 +15,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/witness"
 )
 
 // printed returns the numbers of invoices that have a page, and fails without one.
@@ -104,6 +105,28 @@ func TestANumberIsHiddenUntilTheWitnessKnowsIt(t *testing.T) {
 			t.Errorf("%s %s, want %s accepted", got.ENCF, got.Status, issued.ENCF)
 		}
 	})
+}
+
+// A document that waits before it is sent shows its number. The witness knows it then.
+func TestANumberThatIsNotHiddenIsKnownToTheWitness(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
+	w.Guard(filepath.Join(t.TempDir(), "witness"))
+	w.Options.Point = func(point string) error {
+		if point == "before witnessing" {
+			return errors.New("the document is not sent")
+		}
+		return nil
+	}
+	w.Start()
+	inv := w.Create(fiscal.FiscalCredit, 1000)
+	w.Drive(10 * time.Second)
+	ranges, err := w.Store().NumberRangesOf(t.Context(), w.Scope, fiscal.FiscalCredit)
+	w.Must(err)
+	mark, err := w.Options.Fence.Mark(livetest.IssuerRNC, ranges[0])
+	if got := w.Read(inv); err != nil || got.ENCF == "" || mark != (witness.Mark{Seen: 1}) {
+		t.Errorf("the number is %q, and the witness knows %+v, %v", got.ENCF, mark, err)
+	}
 }
 
 // Documents that waited for the authority go before those that came later, so that the
