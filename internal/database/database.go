@@ -1,5 +1,5 @@
 // Package database opens a database of SQLite or of PostgreSQL, migrates it and runs
-// transactions in it. It knows no table but its own two of the migrations.
+// transactions in it. The only tables that it knows are its own two, which record migrations.
 //
 // SQLite is embedded and serves one node. Concurrent transactions share a commit,
 // because the fsync is the expensive part. PostgreSQL serves several nodes.

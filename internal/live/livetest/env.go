@@ -1,5 +1,5 @@
-// Package livetest is the environment of tests that need the live plan: a pipeline, the
-// simulated authority and buyers, and one clock for all of them.
+// Package livetest gives tests a pipeline with the live plan, the simulated authority and
+// buyers, and one clock for all of them.
 package livetest
 
 import (
