@@ -82,7 +82,7 @@ func (c *Console) showAuthority(x *request) error {
 	if err != nil {
 		return err
 	}
-	return x.render("authority", x.text("word.tax_authority"), struct{ State template.HTML }{state})
+	return x.render("authority", x.text("nav.authority"), struct{ State template.HTML }{state})
 }
 
 func (c *Console) showAuthorityState(x *request) error {

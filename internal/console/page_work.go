@@ -94,7 +94,7 @@ func (c *Console) showWork(x *request) error {
 	if err != nil {
 		return err
 	}
-	return x.render("work", x.text("word.pending_work"), v)
+	return x.render("work", x.text("nav.work"), v)
 }
 
 func (c *Console) listWork(x *request) error {
