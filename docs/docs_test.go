@@ -220,6 +220,16 @@ func TestPagesNameFilesThatExist(t *testing.T) {
 			}
 		}
 	}
+	_, table, _ := strings.Cut(read(t, "architecture.md"), "## Where to look")
+	folder := "" // of a name without one
+	for _, m := range regexp.MustCompile("`(internal/[\\w/]+/)?(\\w+\\.go)`").FindAllStringSubmatch(table, -1) {
+		if m[1] != "" {
+			folder = m[1]
+		}
+		if _, err := os.Stat(filepath.Join("..", folder, m[2])); err != nil {
+			t.Errorf("architecture.md: %v", err)
+		}
+	}
 }
 
 // A reader gets from the README to every page with two links; to the Spanish pages from
