@@ -52,7 +52,7 @@ func TestEveryLabelIsTranslated(t *testing.T) {
 	eachCall(t, func(at string, call *ast.CallExpr) {
 		for _, text := range labelsOf(call) {
 			if !known[strings.ToLower(text)] {
-				t.Errorf("%s: the label %q is not in labels.go", at, text)
+				t.Errorf("%s: the label %q is not in language.go", at, text)
 			}
 		}
 	})
