@@ -92,8 +92,7 @@ func (c certificateImportCmd) Run(t *terminal) error {
 func (c certificateImportCmd) explain(err error) error {
 	switch {
 	case errors.Is(err, access.ErrCertificateExpired):
-		return lang.Errorf("%s: %s; import the renewed one",
-			"%s: %s; importe el renovado", c.File, err)
+		return lang.Errorf("%s: %s; import the renewed one", "%s: %s; importe el renovado", c.File, err)
 	case errors.Is(err, access.ErrCertificateNotYetValid):
 		return lang.Errorf("%s: %s; import it then, and check the clock of this machine",
 			"%s: %s; impórtelo entonces y revise el reloj de esta máquina", c.File, err)
@@ -121,10 +120,8 @@ func (c certificateRevokeCmd) Run(t *terminal) error {
 		}
 		t.warn(lang.Messagef("the certification authority does not know of this: have the certificate revoked there too",
 			"la entidad de certificación no se entera de esto: haga revocar el certificado allí también"))
-		return t.answer(newCertificateView(revoked, s.Now()), func(w io.Writer) {
-			say(w, lang.Messagef("revoked; every server stops signing with it within 5 seconds",
-				"revocado; todos los servidores dejan de firmar con él en 5 segundos"))
-		})
+		return t.confirm(newCertificateView(revoked, s.Now()), lang.Messagef("revoked; every server stops signing with it within 5 seconds",
+			"revocado; todos los servidores dejan de firmar con él en 5 segundos"))
 	})
 }
 
@@ -228,8 +225,7 @@ func readBounded(path string, limit int64) (b []byte, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	b, err = io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
-		err = lang.Errorf("%s is larger than %d bytes",
-			"%s es mayor de %d bytes", path, limit)
+		err = lang.Errorf("%s is larger than %d bytes", "%s es mayor de %d bytes", path, limit)
 	}
 	return b, err
 }

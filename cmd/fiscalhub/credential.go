@@ -27,8 +27,8 @@ type credentialCmd struct {
 	Rotate credentialRotateCmd `cmd:"" help:"Issue a successor with the same rights; the old key ends after the overlap."`
 	Revoke credentialRevokeCmd `cmd:"" help:"Revoke a credential now."`
 
-	Suspend credentialSuspendCmd `cmd:"" help:"Refuse the requests of a credential until it is resumed."`
-	Resume  credentialResumeCmd  `cmd:"" help:"End the suspension of a credential."`
+	Suspend credentialSuspensionCmd `cmd:"" help:"Refuse the requests of a credential until it is resumed."`
+	Resume  credentialSuspensionCmd `cmd:"" help:"End the suspension of a credential."`
 }
 
 // credentialView is a credential in JSON. APIKey is set only when it is new.
@@ -108,8 +108,7 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 		}
 	}
 	if c.RateLimit < 0 {
-		wrong = append(wrong, lang.Messagef("--requests-per-minute must be positive",
-			"--requests-per-minute debe ser mayor que 0"))
+		wrong = append(wrong, lang.Messagef("--requests-per-minute must be positive", "--requests-per-minute debe ser mayor que 0"))
 	}
 	err := c.apply(&terms)
 	if len(wrong) > 0 {
@@ -124,8 +123,7 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 	return t.withCredentials(func(all *access.Credentials) error {
 		key, made, err := all.Issue(t.ctx, terms)
 		if errors.Is(err, access.ErrExpiryPast) {
-			return lang.Errorf("--expires: %s is in the past",
-				"--expires: %s está en el pasado", c.Expires)
+			return lang.Errorf("--expires: %s is in the past", "--expires: %s está en el pasado", c.Expires)
 		}
 		if err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
@@ -195,10 +193,8 @@ func (c credentialRevokeCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		return t.answer(newCredentialView(ended), func(w io.Writer) {
-			say(w, lang.Messagef("revoked; every server refuses it within 5 seconds",
-				"revocada; todos los servidores la rechazan en 5 segundos"))
-		})
+		return t.confirm(newCredentialView(ended), lang.Messagef("revoked; every server refuses it within 5 seconds",
+			"revocada; todos los servidores la rechazan en 5 segundos"))
 	})
 }
 
@@ -263,8 +259,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, wrongUsage("--allow must be a network like 203.0.113.0/24, or an address",
 			"--allow debe ser una red como 203.0.113.0/24 o una dirección")
 	case network != network.Masked():
-		return netip.Prefix{}, wrongUsage("--allow %s: the network is %s",
-			"--allow %s: la red es %s", text, network.Masked())
+		return netip.Prefix{}, wrongUsage("--allow %s: the network is %s", "--allow %s: la red es %s", text, network.Masked())
 	}
 	return network, nil
 }
@@ -279,8 +274,7 @@ func certificateFingerprint(path string) (string, error) {
 		content = block.Bytes
 	}
 	if _, err := x509.ParseCertificate(content); err != nil {
-		return "", lang.Errorf("%s has no certificate in PEM or DER: %s",
-			"%s no tiene un certificado en PEM o DER: %s", path, err)
+		return "", lang.Errorf("%s has no certificate in PEM or DER: %s", "%s no tiene un certificado en PEM o DER: %s", path, err)
 	}
 	digest := sha256.Sum256(content)
 	return hex.EncodeToString(digest[:]), nil

@@ -34,8 +34,7 @@ func (c backupCmd) Run(t *terminal) error {
 		return lang.Errorf("this command copies SQLite databases only: for PostgreSQL use pg_dump or pg_basebackup",
 			"este comando copia solo bases de datos SQLite: para PostgreSQL use pg_dump o pg_basebackup")
 	case errors.Is(err, fs.ErrExist):
-		return lang.Errorf("%s exists already: name another file",
-			"%s ya existe: indique otro archivo", c.File)
+		return lang.Errorf("%s exists already: name another file", "%s ya existe: indique otro archivo", c.File)
 	case err != nil:
 		return t.interrupted(err, lang.Messagef("there is no backup, and the unfinished copy was removed; run the command again",
 			"no hay copia, y la copia incompleta se eliminó; ejecute el comando otra vez"))
@@ -73,8 +72,6 @@ func (migrateCmd) Run(t *terminal) error {
 			Engine string `json:"engine"`
 			Schema int64  `json:"schema"`
 		}{s.Engine(), v}
-		return t.answer(answer, func(w io.Writer) {
-			say(w, lang.Messagef("%s database at schema version %d", "base de datos %s en la versión %d del esquema", s.Engine(), v))
-		})
+		return t.confirm(answer, lang.Messagef("%s database at schema version %d", "base de datos %s en la versión %d del esquema", s.Engine(), v))
 	}(), s.Close())
 }

@@ -54,8 +54,7 @@ func await(ctx context.Context, done func() (bool, error), problem func() lang.M
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-end:
-			return lang.Errorf("after %s: %s",
-				"después de %s: %s", demoTimeout, problem())
+			return lang.Errorf("after %s: %s", "después de %s: %s", demoTimeout, problem())
 		}
 	}
 }

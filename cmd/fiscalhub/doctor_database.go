@@ -34,11 +34,9 @@ func (d *doctor) connect(ctx context.Context) []checkOutcome {
 		action := lang.Messagef("Start the database, and check the address in --database, the network and the firewall.",
 			"Inicie la base de datos y revise la dirección de --database, la red y el cortafuegos.")
 		if _, ok := d.sqlitePath(); ok {
-			action = lang.Messagef("%s Check the modes of the files and the disk.",
-				"%s Revise los modos de los archivos y el disco.", asTheService())
+			action = lang.Messagef("%s Check the modes of the files and the disk.", "%s Revise los modos de los archivos y el disco.", asTheService())
 		}
-		return failed(lang.Messagef("The database does not answer: %s.",
-			"La base de datos no responde: %s.", err), action)
+		return failed(lang.Messagef("The database does not answer: %s.", "La base de datos no responde: %s.", err), action)
 	case err != nil:
 		return failed(lang.Messagef("The database cannot be used: %s.",
 			"La base de datos no se puede usar: %s.", err), lang.Messagef("Do what the message says, or restore the database from a backup.",
@@ -47,9 +45,7 @@ func (d *doctor) connect(ctx context.Context) []checkOutcome {
 	d.store = s
 	version, err := s.SchemaVersion(ctx)
 	if err != nil {
-		return failed(lang.Messagef("The version of the tables cannot be read: %s.",
-			"La versión de las tablas no se puede leer: %s.", err), lang.Messagef("Check the database.",
-			"Revise la base de datos."))
+		return unread(lang.Messagef("The version of the tables cannot be read: %s.", "La versión de las tablas no se puede leer: %s.", err))
 	}
 	return passed(lang.Messagef("The %s database answers and has the tables of version %d.",
 		"La base de datos %s responde y tiene las tablas de la versión %d.", s.Engine(), version))
@@ -66,8 +62,7 @@ func (d *doctor) settings(ctx context.Context) []checkOutcome {
 		return passed(lang.Messagef("The database is on a local disk, and every commit is written to it (WAL, synchronous=FULL).",
 			"La base de datos está en un disco local y cada confirmación se escribe en él (WAL, synchronous=FULL)."))
 	}
-	safe := lang.Messagef("fsync, full_page_writes and synchronous_commit are on",
-		"fsync, full_page_writes y synchronous_commit están activos")
+	safe := lang.Messagef("fsync, full_page_writes and synchronous_commit are on", "fsync, full_page_writes y synchronous_commit están activos")
 	r, err := d.store.Replication(ctx)
 	switch {
 	case err != nil:
@@ -83,8 +78,7 @@ func (d *doctor) settings(ctx context.Context) []checkOutcome {
 			"%s, pero ninguna de las %d réplicas es síncrona: un cambio de servidor puede perder confirmaciones.", safe, r.Standbys), lang.Messagef("Set synchronous_standby_names on the server.",
 			"Configure synchronous_standby_names en el servidor."))
 	}
-	return passed(lang.Messagef("%s; %d of %d standbys are synchronous.",
-		"%s; %d de %d réplicas son síncronas.", safe, r.Synchronous, r.Standbys))
+	return passed(lang.Messagef("%s; %d of %d standbys are synchronous.", "%s; %d de %d réplicas son síncronas.", safe, r.Synchronous, r.Standbys))
 }
 
 // role checks that the role of the service cannot change tables, and that a connection to
@@ -97,8 +91,7 @@ func (d *doctor) role(ctx context.Context) []checkOutcome {
 	session, err := d.store.Session(ctx)
 	if err != nil {
 		return failed(lang.Messagef("The rights of the role cannot be read: %s.",
-			"Los permisos del rol no se pueden leer: %s.", err), lang.Messagef("Check the database server.",
-			"Revise el servidor de base de datos."))
+			"Los permisos del rol no se pueden leer: %s.", err), lang.Messagef("Check the database server.", "Revise el servidor de base de datos."))
 	}
 	var found []checkOutcome
 	if session.ChangesTables {
@@ -112,8 +105,7 @@ func (d *doctor) role(ctx context.Context) []checkOutcome {
 			"La conexión al servidor de base de datos no tiene TLS."), lang.Messagef("Add sslmode=verify-full to the address in --database.",
 			"Agregue sslmode=verify-full a la dirección de --database."))...)
 	}
-	return orPassed(found, lang.Messagef("The role %s cannot change tables.",
-		"El rol %s no puede cambiar tablas.", session.Role))
+	return orPassed(found, lang.Messagef("The role %s cannot change tables.", "El rol %s no puede cambiar tablas.", session.Role))
 }
 
 // masterKey checks that the master key opens the keys of the service.
@@ -150,9 +142,7 @@ func (d *doctor) masterKey(ctx context.Context) []checkOutcome {
 	d.ring = ring
 	needs, err := access.MasterKeyID(ctx, d.store)
 	if err != nil {
-		return failed(lang.Messagef("The id of the master key cannot be read: %s.",
-			"El id de la clave maestra no se puede leer: %s.", err), lang.Messagef("Check the database.",
-			"Revise la base de datos."))
+		return unread(lang.Messagef("The id of the master key cannot be read: %s.", "El id de la clave maestra no se puede leer: %s.", err))
 	}
 	if m, err := seal.Load(file); err != nil || m.ID() != needs {
 		return warned(lang.Messagef("The key is in %s, but not in %s: a rotation was interrupted, or an older copy was restored.",
@@ -162,9 +152,7 @@ func (d *doctor) masterKey(ctx context.Context) []checkOutcome {
 	}
 	versions, err := access.KeyVersions(ctx, d.store)
 	if err != nil {
-		return failed(lang.Messagef("The versions of the keys cannot be read: %s.",
-			"Las versiones de las claves no se pueden leer: %s.", err), lang.Messagef("Check the database.",
-			"Revise la base de datos."))
+		return unread(lang.Messagef("The versions of the keys cannot be read: %s.", "Las versiones de las claves no se pueden leer: %s.", err))
 	}
 	return passed(lang.Messagef("%s opens %s of the service.",
 		"%s abre %s del servicio.", file, plural(len(versions), lang.Messagef("key", "clave"), lang.Messagef("keys", "claves"))))
@@ -174,9 +162,7 @@ func (d *doctor) masterKey(ctx context.Context) []checkOutcome {
 func (d *doctor) credentials(ctx context.Context) []checkOutcome {
 	altered, err := d.ring.Altered(ctx)
 	if err != nil {
-		return failed(lang.Messagef("The credentials cannot be read: %s.",
-			"Las credenciales no se pueden leer: %s.", err), lang.Messagef("Check the database.",
-			"Revise la base de datos."))
+		return unread(lang.Messagef("The credentials cannot be read: %s.", "Las credenciales no se pueden leer: %s.", err))
 	}
 	if len(altered) > 0 {
 		return failed(lang.Messagef("%s changed in the database, or created by an earlier release: %s.",
@@ -204,9 +190,7 @@ func (d *doctor) auditLog(ctx context.Context) []checkOutcome {
 			"El registro de auditoría fue alterado: %s.", err), lang.Messagef("Find out who can write to the database.",
 			"Averigüe quién puede escribir en la base de datos."))
 	case err != nil:
-		return failed(lang.Messagef("The audit log cannot be read: %s.",
-			"El registro de auditoría no se puede leer: %s.", err), lang.Messagef("Check the database.",
-			"Revise la base de datos."))
+		return unread(lang.Messagef("The audit log cannot be read: %s.", "El registro de auditoría no se puede leer: %s.", err))
 	}
 	return passed(lang.Messagef("The audit log is complete and unchanged: %s, %s.",
 		"El registro de auditoría está completo y sin cambios: %s, %s.", plural(int(head.Seq), lang.Messagef("entry", "entrada"), lang.Messagef("entries", "entradas")), plural(checkpoints, lang.Messagef("checkpoint", "punto de control"), lang.Messagef("checkpoints", "puntos de control"))))

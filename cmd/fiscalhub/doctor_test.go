@@ -123,7 +123,7 @@ func newTestDoctor(t *testing.T, c cli) *doctor {
 func TestFindingsFitATerminal(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	f := finding{"Files", "permissions", checkOutcome{
+	f := finding{lang.Literal("Files"), lang.Literal("permissions"), checkOutcome{
 		stateFailed, lang.Literal(strings.Repeat("Palabra ", 20)), lang.Literal("Run \x1bchmod 600 /" + strings.Repeat("x", 70) + " now."),
 	}}
 	f.print(&out)

@@ -68,8 +68,7 @@ func (c exportWriteCmd) Run(t *terminal) error {
 		bar.end(t)
 		switch {
 		case errors.Is(err, fs.ErrExist):
-			return lang.Errorf("%s exists already: name another file",
-				"%s ya existe: indique otro archivo", c.Out)
+			return lang.Errorf("%s exists already: name another file", "%s ya existe: indique otro archivo", c.Out)
 		case errors.Is(err, export.ErrOtherExport):
 			return lang.Errorf("%s belongs to an interrupted export with other options: remove that folder to begin again",
 				"%s pertenece a una exportación interrumpida con otras opciones: elimine esa carpeta para empezar de nuevo", c.Out+".partial")
@@ -143,8 +142,7 @@ func (c exportVerifyCmd) Run(t *terminal) error {
 		}
 	})
 	if err == nil && !v.Valid {
-		err = lang.Errorf("%s was changed or is damaged: %d problems",
-			"%s fue alterado o está dañado: %d problemas", c.File, len(v.Problems))
+		err = lang.Errorf("%s was changed or is damaged: %d problems", "%s fue alterado o está dañado: %d problemas", c.File, len(v.Problems))
 	}
 	return err
 }

@@ -111,8 +111,7 @@ func (c manCmd) Run(t *terminal, parser *kong.Kong) error {
 			return err
 		}
 	}
-	t.progress(lang.Messagef("%d pages are in %s",
-		"%d páginas están en %s", len(pages), c.Out))
+	t.progress(lang.Messagef("%d pages are in %s", "%d páginas están en %s", len(pages), c.Out))
 	return nil
 }
 

@@ -98,18 +98,15 @@ func (c keysDropCmd) Run(t *terminal) error {
 		if err != nil {
 			return explainKeyNeeded(err)
 		}
-		return t.answer(keyView{Kind: c.Kind, Version: c.Version}, func(w io.Writer) {
-			say(w, lang.Messagef("deleted; every server of this release refuses what it has made within 5 seconds",
-				"eliminada; todos los servidores de esta versión rechazan lo que hizo en 5 segundos"))
-		})
+		return t.confirm(keyView{Kind: c.Kind, Version: c.Version}, lang.Messagef("deleted; every server of this release refuses what it has made within 5 seconds",
+			"eliminada; todos los servidores de esta versión rechazan lo que hizo en 5 segundos"))
 	})
 }
 
 // explainKeyNeeded adds what to do to an error about a key that is still needed.
 func explainKeyNeeded(err error) error {
 	if errors.Is(err, access.ErrKeyNeeded) {
-		return lang.Errorf("nothing is changed: %s",
-			"no se cambió nada: %s", err)
+		return lang.Errorf("nothing is changed: %s", "no se cambió nada: %s", err)
 	}
 	return err
 }

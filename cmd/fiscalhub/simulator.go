@@ -143,8 +143,7 @@ func (c simulatorCmd) answer(t *terminal, emulated, control net.Addr) error {
 	}
 	t.progress(lang.Messagef("simulator of the tax authority: run fiscalhub serve --authority %s",
 		"simulador de la DGII: ejecute fiscalhub serve --authority %s", view.Authority))
-	t.progress(lang.Messagef("control API: %s",
-		"API de control: %s", view.Control))
+	t.progress(lang.Messagef("control API: %s", "API de control: %s", view.Control))
 	for _, e := range view.Enrolled {
 		t.progress(lang.Messagef("taxpayer %s may issue documents: certificate %s, password %s",
 			"el contribuyente %s puede emitir documentos: certificado %s, contraseña %s", e.RNC, e.Certificate, e.Password))
@@ -215,13 +214,11 @@ func (c simulatorCmd) enrolled() []enrolledView {
 // root reads the root of an earlier start, if there is one.
 func (c simulatorCmd) root() ([]byte, error) {
 	if (len(c.Enroll) == 0) != (c.Out == "") {
-		return nil, wrongUsage("--enroll and --out belong together: --enroll RNC --out DIR",
-			"--enroll y --out van juntos: --enroll RNC --out DIR")
+		return nil, wrongUsage("--enroll and --out belong together: --enroll RNC --out DIR", "--enroll y --out van juntos: --enroll RNC --out DIR")
 	}
 	for _, rnc := range c.Enroll {
 		if !fiscal.IsRNC(rnc) {
-			return nil, wrongUsage("--enroll: %q must be an RNC: 9 or 11 digits",
-				"--enroll: %q debe ser un RNC: 9 u 11 dígitos", rnc)
+			return nil, wrongUsage("--enroll: %q must be an RNC: 9 or 11 digits", "--enroll: %q debe ser un RNC: 9 u 11 dígitos", rnc)
 		}
 	}
 	if c.Out == "" {

@@ -164,10 +164,8 @@ func (c webhookEnableCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		return t.answer(newEndpointView(e), func(w io.Writer) {
-			say(w, lang.Messagef("enabled; to send the events that it missed, run fiscalhub webhook replay %s --failed",
-				"habilitado; para enviar los eventos que perdió, ejecute fiscalhub webhook replay %s --failed", e.ID))
-		})
+		return t.confirm(newEndpointView(e), lang.Messagef("enabled; to send the events that it missed, run fiscalhub webhook replay %s --failed",
+			"habilitado; para enviar los eventos que perdió, ejecute fiscalhub webhook replay %s --failed", e.ID))
 	})
 }
 
@@ -183,10 +181,7 @@ func (c webhookDeleteCmd) Run(t *terminal) error {
 		}
 		v := newEndpointView(e)
 		v.Status, v.DisabledReason = "deleted", nil
-		return t.answer(v, func(w io.Writer) {
-			say(w, lang.Messagef("deleted; the service sends nothing more to it",
-				"eliminado; el servicio no le envía nada más"))
-		})
+		return t.confirm(v, lang.Messagef("deleted; the service sends nothing more to it", "eliminado; el servicio no le envía nada más"))
 	})
 }
 
@@ -270,8 +265,7 @@ func (f privateFlag) guard() (netguard.Guard, error) {
 	g := netguard.Guard{Private: f.WebhookAllowPrivate}
 	interfaces, err := net.InterfaceAddrs()
 	if err != nil {
-		return g, lang.Errorf("the addresses of this machine cannot be read: %s",
-			"no se pueden leer las direcciones de esta máquina: %s", err)
+		return g, lang.Errorf("the addresses of this machine cannot be read: %s", "no se pueden leer las direcciones de esta máquina: %s", err)
 	}
 	for _, i := range interfaces {
 		network, err := netip.ParsePrefix(i.String())

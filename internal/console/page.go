@@ -49,6 +49,24 @@ func live(address string, see []store.Role, handle func(*request) error) page {
 	return p
 }
 
+// on returns the handler of a page of one object: read returns the object of the address,
+// and fails when the person does not see it.
+func on[T any](read func(*request) (T, error), handle func(*request, T) error) func(*request) error {
+	return func(x *request) error {
+		found, err := read(x)
+		if err != nil {
+			return err
+		}
+		return handle(x, found)
+	}
+}
+
+// updates returns the handler of a fragment that updates itself: a template with what read
+// returns.
+func updates[T any](name string, read func(*request) (T, error)) func(*request) error {
+	return on(read, func(x *request, data T) error { return x.fragment(name, data) })
+}
+
 // everyone returns all roles.
 func everyone() []store.Role { return store.Roles() }
 

@@ -21,8 +21,8 @@ const (
 
 func (c *Console) authorityPages() []page {
 	return []page{
-		get(authorityAddress, overseers(), c.showAuthority),
-		live(authorityAddress+"/state", overseers(), c.showAuthorityState),
+		get(authorityAddress, overseers(), on((*request).authority, c.showAuthority)),
+		live(authorityAddress+"/state", overseers(), updates("authority-state", (*request).authority)),
 		post(authorityAddress+"/release", overseers(), operators(), c.releaseRanges),
 	}
 }
@@ -75,24 +75,12 @@ type clockView struct {
 	Large bool
 }
 
-func (c *Console) showAuthority(x *request) error {
-	v, err := x.authority()
-	if err != nil {
-		return err
-	}
+func (c *Console) showAuthority(x *request, v authorityView) error {
 	state, err := x.live(authorityAddress+"/state", "authority-state", v)
 	if err != nil {
 		return err
 	}
 	return x.render("authority", x.text("word.tax_authority"), struct{ State template.HTML }{state})
-}
-
-func (c *Console) showAuthorityState(x *request) error {
-	v, err := x.authority()
-	if err != nil {
-		return err
-	}
-	return x.fragment("authority-state", v)
 }
 
 func (x *request) authority() (v authorityView, err error) {
