@@ -14,14 +14,10 @@ import (
 func browse(ctx context.Context, t *testing.T, url string) (status int, location string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	got, err := harness.HTTP.Transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = got.Body.Close()
 	return got.StatusCode, got.Header.Get("Location")
 }

@@ -44,9 +44,7 @@ func TestCommandsPrintNoControlCharacters(t *testing.T) {
 	var out, errOut bytes.Buffer
 	term := &terminal{ctx: t.Context(), cli: &cli{}, out: &out, errOut: &errOut}
 	human := func(w io.Writer) { line(w, "detail", hostile) }
-	if err := term.answer(nil, human); err != nil {
-		t.Fatal(err)
-	}
+	must(t, term.answer(nil, human))
 	wantHarmless(t, "the table", out.String())
 	if strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), `a\x1b[31mb`) || !strings.Contains(out.String(), `\u202e`) {
 		t.Errorf("the table is not one line with escaped characters: %s", &out)
@@ -54,15 +52,11 @@ func TestCommandsPrintNoControlCharacters(t *testing.T) {
 	out.Reset()
 	listed := newTable("DETAIL")
 	listed.add(hostile)
-	if err := term.list(nil, listed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, term.list(nil, listed))
 	wantHarmless(t, "the list", out.String())
 	out.Reset()
 	term.cli.JSON = true
-	if err := term.answer(map[string]string{"detail": hostile}, human); err != nil {
-		t.Fatal(err)
-	}
+	must(t, term.answer(map[string]string{"detail": hostile}, human))
 	wantHarmless(t, "the JSON", out.String())
 	var back map[string]string
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back["detail"] != strings.ToValidUTF8(hostile, "\ufffd") {
@@ -118,13 +112,9 @@ func TestCommandsStoreTheTimeOfTheDatabase(t *testing.T) {
 		run := func(c interface{ Run(t *terminal) error }) (id string) {
 			t.Helper()
 			out.Reset()
-			if err := c.Run(term); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Run(term))
 			var v struct{ ID string }
-			if err := json.Unmarshal(out.Bytes(), &v); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(out.Bytes(), &v))
 			return v.ID
 		}
 		check := func(what string, at time.Time) {
@@ -136,9 +126,7 @@ func TestCommandsStoreTheTimeOfTheDatabase(t *testing.T) {
 
 		id := run(taxpayerCreateCmd{RNC: "199000102", LegalName: "Comercial Demostración, SRL"})
 		made, err := s.Taxpayer(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		check("taxpayer create: created", made.CreatedAt)
 		check("taxpayer create: updated", made.UpdatedAt)
 		street := "Calle Ficticia 1"
@@ -159,9 +147,7 @@ func TestCommandsStoreTheTimeOfTheDatabase(t *testing.T) {
 		successor := run(credentialRotateCmd{ID: old})
 		for _, one := range []string{old, successor} {
 			c, err := s.Credential(t.Context(), one)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			check("credential", c.CreatedAt)
 			if one == old && c.Live(server()) {
 				t.Error("the old key is still valid after a rotation without an overlap")

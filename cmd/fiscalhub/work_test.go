@@ -62,9 +62,7 @@ func addHeld(t *testing.T, s *store.Store, scope store.Scope) store.Invoice {
 		Reply: store.StoredReply{Scope: scope, Operation: "create_invoice", Key: "k", Fingerprint: []byte{1}, RawDigest: []byte{1}, ObjectID: inv.ID, HTTPStatus: 202, CreatedAt: now, Body: []byte("{}")},
 		Entry: store.HistoryEntry{Scope: scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	numbers := store.NumberRange{
 		Scope: scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 1, Last: 10, Next: 2, Expires: fiscal.DateOf(now.AddDate(0, 0, -1)), CreatedAt: now,
 	}
@@ -74,9 +72,7 @@ func addHeld(t *testing.T, s *store.Store, scope store.Scope) store.Invoice {
 			SignedAt: now.AddDate(0, 0, -1), CreatedAt: now, XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte("<x/>"),
 		}), tx.TakeOverJob(ctx, job), tx.Do(ctx, new(store.Batch).RetryJob(job, now.Add(time.Hour), cause.New(cause.RangeEnded, "2026-12-31"))))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return inv
 }
 
@@ -95,9 +91,7 @@ func TestWorkReissue(t *testing.T) {
 			return json.Unmarshal(out.Bytes(), to)
 		}
 		var made struct{ ID string }
-		if err := run(taxpayerCreateCmd{RNC: "199000102", LegalName: "Comercial Demostración, SRL"}, &made); err != nil {
-			t.Fatal(err)
-		}
+		must(t, run(taxpayerCreateCmd{RNC: "199000102", LegalName: "Comercial Demostración, SRL"}, &made))
 		scope := store.Scope{Environment: fiscal.Certification, TaxpayerID: made.ID}
 		inv := addHeld(t, s, scope)
 
@@ -120,9 +114,7 @@ func TestWorkReissue(t *testing.T) {
 			t.Errorf("without a reason: %v", err)
 		}
 		var shown workShowView
-		if err := run(workReissueCmd{ID: inv.ID, Reason: "signed on the last day"}, &shown); err != nil {
-			t.Fatal(err)
-		}
+		must(t, run(workReissueCmd{ID: inv.ID, Reason: "signed on the last day"}, &shown))
 		if shown.Job == nil || shown.Job.Stage != "issue" || shown.Document.ENCF != nil || shown.Document.Status != fiscal.Queued || len(shown.Replaced) != 1 {
 			t.Fatalf("after: %s", out.String())
 		}
@@ -142,9 +134,7 @@ func TestWorkReissue(t *testing.T) {
 			t.Errorf("the audit log: %+v, %v", entries, err)
 		}
 		d, err := dossier.Read(t.Context(), s, inv.Scope, inv.DocumentID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		events := newHistoryEvents(d, lang.English)
 		kinds := make([]string, len(events))
 		for i, e := range events {

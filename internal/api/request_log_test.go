@@ -23,15 +23,11 @@ func TestRequestsAreLoggedWithoutContents(t *testing.T) {
 		var all []store.LoggedRequest
 		get := func(path, key string) {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.base+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			request.Header.Set("Authorization", "Bearer "+key)
 			request.Header.Set("X-Secret", secret)
 			answer, err := e.client.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_ = answer.Body.Close()
 			if strings.HasPrefix(path, "/v1/") {
 				all = append(all, <-log) // the API logs a request after its answer
