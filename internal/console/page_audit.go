@@ -80,7 +80,7 @@ func (c *Console) showAudit(x *request) error {
 		view.Newest = auditLink(query, "before", "")
 	}
 	if !f.ok() {
-		return x.renderStatus(http.StatusUnprocessableEntity, "audit", x.text("audit.title"), view)
+		return x.renderStatus(http.StatusUnprocessableEntity, "audit", x.text("nav.audit"), view)
 	}
 	entries, err := c.o.Store.AuditEntriesBefore(x.Context(), filter, before, auditRows+1)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Console) showAudit(x *request) error {
 			return err
 		}
 	}
-	return x.render("audit", x.text("audit.title"), view)
+	return x.render("audit", x.text("nav.audit"), view)
 }
 
 // wholeObject is an object with a whole id, which an index finds.

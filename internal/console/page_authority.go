@@ -80,7 +80,7 @@ func (c *Console) showAuthority(x *request, v authorityView) error {
 	if err != nil {
 		return err
 	}
-	return x.render("authority", x.text("word.tax_authority"), struct{ State template.HTML }{state})
+	return x.render("authority", x.text("nav.authority"), struct{ State template.HTML }{state})
 }
 
 func (x *request) authority() (v authorityView, err error) {

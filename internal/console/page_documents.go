@@ -81,7 +81,7 @@ func (c *Console) showDocuments(x *request) error {
 	if v.Page.Next != "" {
 		v.Next = documentsAddress + withQuery(f.values, v.Page.Next)
 	}
-	return x.renderStatus(status, "documents", x.text("word.documents"), v)
+	return x.renderStatus(status, "documents", x.text("nav.documents"), v)
 }
 
 // withQuery returns the query of a list of documents with a cursor. Empty filters are left

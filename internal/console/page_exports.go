@@ -118,7 +118,7 @@ func (x *request) renderExports(status int, f *form) error {
 		}
 		v.Spans = append(v.Spans, spanLink{exportsAddress + "?" + q.Encode(), x.text(span.label)})
 	}
-	return x.renderStatus(status, "exports", x.text("exports.title"), v)
+	return x.renderStatus(status, "exports", x.text("nav.exports"), v)
 }
 
 func (x *request) exportRows() ([]exportView, error) {

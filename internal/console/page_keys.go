@@ -118,7 +118,7 @@ func (x *request) renderKeys(status int, v keysView) error {
 		}
 	}
 	v.Scopes, v.Envs = x.scopeOptions(), x.environmentOptions()
-	return x.renderStatus(status, "keys", x.text("keys.title"), v)
+	return x.renderStatus(status, "keys", x.text("nav.keys"), v)
 }
 
 // scopeOptions returns the scopes with what each of them allows.

@@ -70,7 +70,7 @@ func (x *request) renderUsers(status int, f *form) error {
 	for _, u := range all {
 		view.Users = append(view.Users, newUserView(u, names))
 	}
-	return x.renderStatus(status, "users", x.text("users.title"), view)
+	return x.renderStatus(status, "users", x.text("nav.users"), view)
 }
 
 // environmentsOfPeople returns the environments for which the viewer may invite a person.

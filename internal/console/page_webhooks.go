@@ -173,7 +173,7 @@ func (x *request) renderWebhooks(status int, v webhooksView) error {
 	for _, kind := range event.Kinds() {
 		v.Kinds = append(v.Kinds, option{kind, kind})
 	}
-	return x.renderStatus(status, "webhooks", x.text("word.webhooks"), v)
+	return x.renderStatus(status, "webhooks", x.text("nav.webhooks"), v)
 }
 
 // createWebhook adds an endpoint, and shows its secret once in the answer itself.

@@ -94,7 +94,7 @@ func (c *Console) showWork(x *request) error {
 	if err != nil {
 		return err
 	}
-	return x.render("work", x.text("word.pending_work"), v)
+	return x.render("work", x.text("nav.work"), v)
 }
 
 // work reads the documents that wait and match the filters of the query string.

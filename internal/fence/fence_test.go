@@ -309,10 +309,10 @@ func (a *watcher) look(s fiscal.Shipment) {
 }
 
 func (a *watcher) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (
-	send func(context.Context, fiscal.Shipment) (fiscal.Answer, error), release func(), err error,
+	send func(context.Context, fiscal.Shipment) (fiscal.AuthorityAnswer, error), release func(), err error,
 ) {
 	inner, release, err := a.Authority.Reserve(ctx, id, rnc, summary)
-	return func(ctx context.Context, s fiscal.Shipment) (fiscal.Answer, error) {
+	return func(ctx context.Context, s fiscal.Shipment) (fiscal.AuthorityAnswer, error) {
 		a.look(s)
 		return inner(ctx, s)
 	}, release, err

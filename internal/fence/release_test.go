@@ -94,7 +94,7 @@ type countingAuthority struct {
 	numbers []string
 }
 
-func (a *countingAuthority) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
+func (a *countingAuthority) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.AuthorityAnswer, error) {
 	a.numbers = append(a.numbers, q.ENCF)
 	return a.Authority.TrackIDs(ctx, id, q)
 }
@@ -181,10 +181,10 @@ func TestReleaseFindsNumbersOfOtherNodes(t *testing.T) {
 // deafAuthority has no look-up.
 type deafAuthority struct{ live.Authority }
 
-func (deafAuthority) TrackIDs(context.Context, *xmlsig.Identity, fiscal.Query) ([]fiscal.Answer, error) {
+func (deafAuthority) TrackIDs(context.Context, *xmlsig.Identity, fiscal.Query) ([]fiscal.AuthorityAnswer, error) {
 	return nil, fiscal.ErrAbsent
 }
 
-func (deafAuthority) State(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.Answer, error) {
-	return fiscal.Answer{}, fiscal.ErrAbsent
+func (deafAuthority) State(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.AuthorityAnswer, error) {
+	return fiscal.AuthorityAnswer{}, fiscal.ErrAbsent
 }

@@ -314,7 +314,7 @@ type WatchedAuthority struct {
 }
 
 // Result calls Asked and then the authority.
-func (a WatchedAuthority) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error) {
+func (a WatchedAuthority) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.AuthorityAnswer, error) {
 	a.Asked()
 	return a.Authority.Result(ctx, id, trackID)
 }
