@@ -111,6 +111,19 @@ func (x *request) taxpayerOptions() (choices []option, names map[string]string, 
 	return choices, names, nil
 }
 
+// chooseTaxpayer returns the choices of the field taxpayer of a form. A single taxpayer is
+// chosen already.
+func (x *request) chooseTaxpayer(f *form) ([]option, error) {
+	all, _, err := x.taxpayerOptions()
+	if f.Value("taxpayer") == "" && len(all) == 1 {
+		f.values.Set("taxpayer", all[0].Value)
+	}
+	if len(all) > 1 {
+		all = append([]option{{"", x.text("word.choose_a_taxpayer")}}, all...)
+	}
+	return all, err
+}
+
 // createUser stores a new person, and shows the link once.
 func (c *Console) createUser(x *request) error {
 	f := x.sentForm()
