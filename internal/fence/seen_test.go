@@ -110,7 +110,7 @@ func TestANumberIsHiddenUntilTheWitnessKnowsIt(t *testing.T) {
 // A document that waits before it is sent shows its number. The witness knows it then.
 func TestANumberThatIsNotHiddenIsKnownToTheWitness(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
+	w := newEnv(t, storetest.Address(t, "sqlite"))
 	w.Guard(filepath.Join(t.TempDir(), "witness"))
 	w.Options.Point = func(point string) error {
 		if point == "before witnessing" {
