@@ -82,6 +82,19 @@ BEGIN
 			EXECUTE format('REVOKE DELETE ON %s FROM fiscalhub_service', t.name);
 		END IF;
 	END LOOP;
+	-- A view of a table, which has an earlier name of it, gives no more rights than the table.
+	FOR t IN
+		SELECT DISTINCT r.ev_class::regclass AS name, d.refobjid AS base
+		FROM pg_rewrite r JOIN pg_depend d ON d.objid = r.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> r.ev_class
+		JOIN pg_class v ON v.oid = r.ev_class AND v.relkind = 'v' AND v.relnamespace = 'public'::regnamespace
+	LOOP
+		IF NOT has_table_privilege('fiscalhub_service', t.base, 'UPDATE') THEN
+			EXECUTE format('REVOKE UPDATE ON %s FROM fiscalhub_service', t.name);
+		END IF;
+		IF NOT has_table_privilege('fiscalhub_service', t.base, 'DELETE') THEN
+			EXECUTE format('REVOKE DELETE ON %s FROM fiscalhub_service', t.name);
+		END IF;
+	END LOOP;
 	-- Only migrations write these tables.
 	FOR t IN
 		SELECT c.oid::regclass AS name FROM pg_class c

@@ -113,6 +113,9 @@ func (c Cause) Kind() Kind {
 	return Text
 }
 
+// Altered reports whether the stored bytes of a document are not what was signed or sent.
+func (c Cause) Altered() bool { return c.Kind() == Altered || c.Kind() == SentOtherBytes }
+
 // Held reports whether a person must decide before anything goes on.
 func (c Cause) Held() bool { return strings.HasPrefix(string(c), heldMark) }
 
