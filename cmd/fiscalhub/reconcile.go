@@ -51,8 +51,7 @@ func (c reconcileCmd) Run(t *terminal) error {
 	for _, text := range c.SentUpTo {
 		one, ok := fence.ParseStated(text)
 		if !ok {
-			return wrongUsage("--sent-up-to must be a number like E310000000120",
-				"--sent-up-to debe ser una secuencia como E310000000120")
+			return wrongUsage("--sent-up-to must be a number like E310000000120", "--sent-up-to debe ser una secuencia como E310000000120")
 		}
 		stated = append(stated, one)
 	}
@@ -150,8 +149,7 @@ func (t *terminal) answerReleased(released []fence.Released) error {
 			line(w, r.Range.ID, label("type", t.language)+" "+string(r.Range.Type), summary(r).In(t.language))
 		}
 		if len(released) == 0 {
-			say(w, lang.Messagef("No range of this taxpayer is fenced.",
-				"Ningún rango de este contribuyente está bloqueado."))
+			say(w, lang.Messagef("No range of this taxpayer is fenced.", "Ningún rango de este contribuyente está bloqueado."))
 		}
 	})
 }

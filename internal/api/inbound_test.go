@@ -261,13 +261,9 @@ func TestInboundDoesNotReachDocumentsOfOtherTaxpayers(t *testing.T) {
 func signedXML(t *testing.T, id *xmlsig.Identity, document string) string {
 	t.Helper()
 	d, err := xmlsig.Parse([]byte(document), xmlsig.InvoiceLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := id.SignDocument(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

@@ -51,15 +51,11 @@ func newSampleRun(t *testing.T, e *env, inbox *stubInbox) *sampleRun {
 func sampleOperations(t *testing.T) []string {
 	t.Helper()
 	text, err := openapi.JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
-	if err := json.Unmarshal(text, &document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &document))
 	const first, last = "createInvoice", "deleteWebhookEndpoint"
 	var list []string
 	for _, item := range document.Paths {
@@ -68,9 +64,7 @@ func sampleOperations(t *testing.T) []string {
 			if method == "parameters" {
 				continue
 			}
-			if err := json.Unmarshal(raw, &op); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(raw, &op))
 			if op.OperationID != first && op.OperationID != last {
 				list = append(list, op.OperationID)
 			}

@@ -1,5 +1,5 @@
-// Package cause says why something waits, failed or changed: a kind with arguments, which is
-// stored as such and read in either language. No program reads a sentence.
+// Package cause says why something waits, failed or changed. A cause is stored as a kind with
+// arguments, and its reader renders it in either language. No program reads a sentence.
 package cause
 
 import (

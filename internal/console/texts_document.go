@@ -7,7 +7,6 @@ func documentTexts() lang.Texts {
 		"document.no_number":     lang.Text("No e-NCF yet", "Sin e-NCF todavía"),
 		"document.why":           lang.Text("Why", "Por qué"),
 		"document.code":          lang.Text("Code %s", "Código %s"),
-		"document.notes":         lang.Text("Notes", "Notas"),
 		"document.template":      lang.Text("Use as a template for another sale", "Usar como plantilla para otra venta"),
 		"document.template_text": lang.Text("The new invoice is another sale: this one counts already.", "La factura nueva es otra venta: esta ya cuenta."),
 		"document.correct":       lang.Text("Correct and issue again", "Corregir y emitir otra vez"),
@@ -30,9 +29,6 @@ func documentTexts() lang.Texts {
 		"payment.free_of_charge": lang.Text("Free of charge", "Gratuito"),
 
 		"document.lines":    lang.Text("Lines and amounts", "Detalle y montos"),
-		"document.quantity": lang.Text("Quantity", "Cantidad"),
-		"document.price":    lang.Text("Price", "Precio"),
-		"document.itbis":    lang.Literal("ITBIS"),
 		"document.amount":   lang.Text("Amount", "Monto"),
 		"document.withheld": lang.Text("Withheld ITBIS / income tax", "Retención de ITBIS / renta"),
 		"document.no_lines": lang.Text("The stored request cannot be read. Tell the person who runs the service.", "No se puede leer la solicitud guardada. Avise a quien opera el servicio."),

@@ -37,7 +37,7 @@ func (w *env) printed(all []store.Invoice) []string {
 func TestAPrintedNumberIsNotIssuedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		w.Create(fiscal.FiscalCredit, 1000)
 		w.Drive(time.Hour)
@@ -76,7 +76,7 @@ func TestAPrintedNumberIsNotIssuedAgain(t *testing.T) {
 func TestANumberIsHiddenUntilTheWitnessKnowsIt(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		worker := w.otherNode()
 		fail := true
@@ -110,7 +110,7 @@ func TestANumberIsHiddenUntilTheWitnessKnowsIt(t *testing.T) {
 // A document that waits before it is sent shows its number. The witness knows it then.
 func TestANumberThatIsNotHiddenIsKnownToTheWitness(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
+	w := newEnv(t, storetest.Address(t, "sqlite"))
 	w.Guard(filepath.Join(t.TempDir(), "witness"))
 	w.Options.Point = func(point string) error {
 		if point == "before witnessing" {
@@ -134,7 +134,7 @@ func TestANumberThatIsNotHiddenIsKnownToTheWitness(t *testing.T) {
 func TestDocumentsAreSentInTheOrderOfTheirNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{})
+		w := newEnv(t, address)
 		for range 2 {
 			w.Create(fiscal.FiscalCredit, 1000)
 			w.Create(fiscal.Consumer, 1000)
@@ -193,7 +193,7 @@ func TestDocumentsAreSentInTheOrderOfTheirNumbers(t *testing.T) {
 func TestAReleaseDoesNotGuess(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
-	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w, dir := newEnv(t, address), t.TempDir()
 	w.Guard(filepath.Join(dir, "a"))
 	w.Create(fiscal.FiscalCredit, 1000)
 	w.Drive(time.Hour)
@@ -229,7 +229,7 @@ func TestAReleaseDoesNotGuess(t *testing.T) {
 func TestAHiddenNumberIsShownAfterARestore(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		all := []store.Invoice{w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000), w.Create(fiscal.Consumer, 300_000)}
 		worker := w.otherNode()
@@ -272,7 +272,7 @@ func TestAHiddenNumberIsShownAfterARestore(t *testing.T) {
 func TestAStatedNumberIsNotBelowWhatTheAuthorityHas(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+		w, dir := newEnv(t, address), t.TempDir()
 		w.Guard(filepath.Join(dir, "a"))
 		copied := backup(t, address)
 		for range 5 {
@@ -301,7 +301,7 @@ func TestAStatedNumberIsNotBelowWhatTheAuthorityHas(t *testing.T) {
 func TestTwoReleasesAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		copied := backup(t, address)
 		for range 3 {

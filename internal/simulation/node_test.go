@@ -263,7 +263,7 @@ func (n *node) crash() {
 	w.spawn(nil, "end", func() {
 		n.group.Wait()
 		if n.Node != nil {
-			_ = n.Node.Close() // a crash closes no file
+			_ = n.Close() // a crash closes no file
 		}
 		if n.store != nil {
 			_ = n.store.Close() // nor a database
