@@ -70,28 +70,19 @@ DECLARE
 	t RECORD;
 BEGIN
 	-- A table is append-only if a trigger refuses to update (16) or to delete (8) its rows.
+	-- So is a view of it, such as its earlier name.
 	FOR t IN
-		SELECT g.tgrelid::regclass AS name, g.tgtype & 16 <> 0 AS no_update, g.tgtype & 8 <> 0 AS no_delete
-		FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
+		SELECT c.oid::regclass AS name, g.tgtype & 16 <> 0 AS no_update, g.tgtype & 8 <> 0 AS no_delete
+		FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid CROSS JOIN LATERAL (
+			SELECT g.tgrelid UNION
+			SELECT r.ev_class FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+			WHERE d.refobjid = g.tgrelid AND d.refclassid = 'pg_class'::regclass) AS c (oid)
 		WHERE p.proname = 'refuse_change' AND p.pronamespace = 'public'::regnamespace
 	LOOP
 		IF t.no_update THEN
 			EXECUTE format('REVOKE UPDATE ON %s FROM fiscalhub_service', t.name);
 		END IF;
 		IF t.no_delete THEN
-			EXECUTE format('REVOKE DELETE ON %s FROM fiscalhub_service', t.name);
-		END IF;
-	END LOOP;
-	-- A view of a table, which has an earlier name of it, gives no more rights than the table.
-	FOR t IN
-		SELECT DISTINCT r.ev_class::regclass AS name, d.refobjid AS base
-		FROM pg_rewrite r JOIN pg_depend d ON d.objid = r.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> r.ev_class
-		JOIN pg_class v ON v.oid = r.ev_class AND v.relkind = 'v' AND v.relnamespace = 'public'::regnamespace
-	LOOP
-		IF NOT has_table_privilege('fiscalhub_service', t.base, 'UPDATE') THEN
-			EXECUTE format('REVOKE UPDATE ON %s FROM fiscalhub_service', t.name);
-		END IF;
-		IF NOT has_table_privilege('fiscalhub_service', t.base, 'DELETE') THEN
 			EXECUTE format('REVOKE DELETE ON %s FROM fiscalhub_service', t.name);
 		END IF;
 	END LOOP;
