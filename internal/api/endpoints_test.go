@@ -331,9 +331,7 @@ func TestEndpointTestIsPostedOnceAndLogged(t *testing.T) {
 			t.Errorf("the last page of the log: %+v", log)
 		}
 		other := e.createEndpoint("other")
-		if a := e.send(request{path: "webhook-endpoints/" + other.ID + "/deliveries?cursor=" + next}); a.status != http.StatusBadRequest {
-			t.Errorf("the cursor of another endpoint's log: %s", a)
-		}
+		wantStatus(t, "the cursor of another endpoint's log", e.send(request{path: "webhook-endpoints/" + other.ID + "/deliveries?cursor=" + next}), http.StatusBadRequest)
 		if stored, err := e.store.Endpoint(t.Context(), e.scope(), made.ID); err != nil || stored.Status != store.EndpointEnabled || stored.Failures != 0 {
 			t.Errorf("a failed test counts as a failed delivery: %+v, %v", stored, err)
 		}
@@ -359,14 +357,10 @@ func TestEndpointTestThatHangsHoldsNoSlot(t *testing.T) {
 		for range under {
 			receive(t, "a test", entered)
 		}
-		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
-			t.Errorf("another request: %s", a)
-		}
+		wantStatus(t, "another request", e.send(request{path: "invoices"}), http.StatusOK)
 		e.api.Drain()
 		for _, c := range under {
-			if a := receive(t, "the end of a test", c); a.status != http.StatusServiceUnavailable {
-				t.Errorf("a test that runs during the drain: %s", a)
-			}
+			wantStatus(t, "a test that runs during the drain", receive(t, "the end of a test", c), http.StatusServiceUnavailable)
 		}
 	})
 }
@@ -506,8 +500,6 @@ func TestSandboxRefusesWebhookOperations(t *testing.T) {
 		}
 		secret := webhook.NewSecret()
 		r := signedMessage(store.NewID(), "m", e.clock.now(), inboundBody("E310000000001", "x"), secret)
-		if a := e.send(r); a.status != http.StatusNotFound {
-			t.Errorf("inbound message: %s", a)
-		}
+		wantStatus(t, "inbound message", e.send(r), http.StatusNotFound)
 	})
 }

@@ -154,17 +154,11 @@ func TestInboundRefusesInvalidMessages(t *testing.T) {
 			}
 		}
 		large := signedMessage(source.ID, "m", now, bytes.Repeat([]byte(" "), 256<<10+1), secret)
-		if a := e.send(large); a.status != http.StatusRequestEntityTooLarge {
-			t.Errorf("too large: %s", a)
-		}
+		wantStatus(t, "too large", e.send(large), http.StatusRequestEntityTooLarge)
 		plain := signedMessage(source.ID, "m", now, inboundBody("E", ""), secret)
 		plain.header.Set("Content-Type", "text/xml")
-		if a := e.send(plain); a.status != http.StatusUnsupportedMediaType {
-			t.Errorf("not JSON: %s", a)
-		}
-		if a := e.send(signedMessage(source.ID, "m\xff", now, inboundBody("E", ""), secret)); a.status != http.StatusBadRequest {
-			t.Errorf("an id that is not ASCII: %s", a)
-		}
+		wantStatus(t, "not JSON", e.send(plain), http.StatusUnsupportedMediaType)
+		wantStatus(t, "an id that is not ASCII", e.send(signedMessage(source.ID, "m\xff", now, inboundBody("E", ""), secret)), http.StatusBadRequest)
 		if len(r.received) > 0 {
 			t.Fatalf("received %+v", r.received)
 		}
@@ -203,9 +197,7 @@ func TestInboundRateLimits(t *testing.T) {
 				t.Fatalf("message %d: %s %v", i+1, a, a.header)
 			}
 		}
-		if a := e.send(signedMessage(source.ID, "m", now, body, secret)); a.status != http.StatusTooManyRequests {
-			t.Errorf("message 21: %s", a)
-		}
+		wantStatus(t, "message 21", e.send(signedMessage(source.ID, "m", now, body, secret)), http.StatusTooManyRequests)
 	})
 }
 

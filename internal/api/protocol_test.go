@@ -147,9 +147,7 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 				wantCommonHeaders(t, e.clock.now(), a)
 			}
 		}
-		if a := e.send(request{path: "invoices/" + made.ID}); a.status != http.StatusOK {
-			t.Errorf("the invoice no longer exists: %s", a)
-		}
+		wantStatus(t, "the invoice no longer exists", e.send(request{path: "invoices/" + made.ID}), http.StatusOK)
 	})
 }
 
@@ -292,9 +290,7 @@ func bodyOfSize(externalID string, size int) []byte {
 func TestBodySizeIsLimited(t *testing.T) {
 	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		const most = 1_048_576
-		if a := e.create("k1", bodyOfSize("A", most)); a.status != http.StatusAccepted {
-			t.Errorf("the largest body: %s", a)
-		}
+		wantStatus(t, "the largest body", e.create("k1", bodyOfSize("A", most)), http.StatusAccepted)
 		a := e.create("k2", bodyOfSize("B", most+1))
 		if a.status != http.StatusRequestEntityTooLarge || a.code() != "bad_request" {
 			t.Errorf("one byte more: %s", a)
@@ -319,18 +315,14 @@ func TestBodySizeIsLimited(t *testing.T) {
 			}
 			return a
 		}
-		if a := chunked("k4", most); a.status != http.StatusAccepted {
-			t.Errorf("the largest body in chunks: %s", a)
-		}
+		wantStatus(t, "the largest body in chunks", chunked("k4", most), http.StatusAccepted)
 		if a := chunked("k5", most+1); a.status != http.StatusRequestEntityTooLarge || a.header.Get("Connection") != "close" {
 			t.Errorf("one byte more in chunks: %s %v", a, a.header)
 		}
 		// A body without an end is refused as soon as it exceeds the limit.
 		c = e.dial(t)
 		chunk := fmt.Sprintf("%x\r\n%s\r\n", 1<<16, strings.Repeat(" ", 1<<16))
-		if a := c.exchange(t, http.MethodPost, post("k6", "Transfer-Encoding: chunked")+strings.Repeat(chunk, 17)); a.status != http.StatusRequestEntityTooLarge {
-			t.Errorf("without an end: %s", a)
-		}
+		wantStatus(t, "without an end", c.exchange(t, http.MethodPost, post("k6", "Transfer-Encoding: chunked")+strings.Repeat(chunk, 17)), http.StatusRequestEntityTooLarge)
 		if a := e.send(request{path: "fiscal-documents?external_id=B"}); !bytes.Contains(a.body, []byte(`"data":[]`)) {
 			t.Errorf("a refused invoice is stored: %s", a)
 		}

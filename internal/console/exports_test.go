@@ -54,9 +54,7 @@ func TestAPersonExportsAMonth(t *testing.T) {
 		if got := b.post(exportsAddress, "from", "x", "to", ""); !strings.Contains(got.body, `id="to-error"`) || !strings.Contains(got.body, `id="from-error"`) {
 			t.Errorf("wrong dates answered %d", got.StatusCode)
 		}
-		if got := b.post(exportsAddress, "taxpayer", other, "from", "2026-11-01", "to", "2026-11-30"); got.StatusCode != http.StatusNotFound {
-			t.Errorf("another taxpayer's export answered %d", got.StatusCode)
-		}
+		wantAnswer(t, "another taxpayer's export", b.post(exportsAddress, "taxpayer", other, "from", "2026-11-01", "to", "2026-11-30"), http.StatusNotFound)
 		if got := b.post(exportsAddress, "from", "2026-11-01", "to", "2026-11-30", "include", "pdf"); got.StatusCode != http.StatusSeeOther {
 			t.Fatalf("the export answered %d", got.StatusCode)
 		}

@@ -165,9 +165,7 @@ func TestAnOperatorRequeuesADocument(t *testing.T) {
 	if got := accountant.post(address, "reason", "x").StatusCode; got != http.StatusForbidden {
 		t.Errorf("an accountant's requeue answered %d", got)
 	}
-	if got := operator.post(address, "reason", " "); got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got.body, `id="reason-error"`) {
-		t.Errorf("a requeue without a reason answered %d", got.StatusCode)
-	}
+	wantAnswer(t, "a requeue without a reason", operator.post(address, "reason", " "), http.StatusUnprocessableEntity, `id="reason-error"`)
 	if got := operator.get(address).StatusCode; got != http.StatusOK {
 		t.Errorf("the page answered %d", got)
 	}
