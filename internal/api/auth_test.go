@@ -52,9 +52,7 @@ func TestRequestsWithoutCredentialAreRefused(t *testing.T) {
 		for _, tt := range tests {
 			tt.r.key = "-"
 			a := e.send(tt.r)
-			if a.status != http.StatusUnauthorized || a.code() != "unauthorized" {
-				t.Errorf("%s: %s", tt.name, a)
-			}
+			wantCode(t, tt.name, a, http.StatusUnauthorized, "unauthorized")
 			if got := a.header.Get("WWW-Authenticate"); got != `Bearer realm="fh"` {
 				t.Errorf("%s: WWW-Authenticate %s", tt.name, got)
 			}
@@ -106,9 +104,7 @@ func TestMalformedCredentialsAreRefusedWithoutTheDatabase(t *testing.T) {
 		}
 		for _, tt := range tests {
 			a := blind.send(request{path: "invoices", key: "-", header: http.Header{"Authorization": tt.lines}})
-			if a.status != http.StatusUnauthorized || a.code() != "unauthorized" {
-				t.Errorf("%s: %s", tt.name, a)
-			}
+			wantCode(t, tt.name, a, http.StatusUnauthorized, "unauthorized")
 			if got := a.header.Get("WWW-Authenticate"); got != `Bearer realm="fh", error="invalid_token"` {
 				t.Errorf("%s: WWW-Authenticate %s", tt.name, got)
 			}

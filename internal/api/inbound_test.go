@@ -133,9 +133,7 @@ func TestInboundNeedsAFreshSignatureOfTheSource(t *testing.T) {
 			"no such source":           signedMessage(store.NewID(), "m", now, body, secret),
 			"no UUID":                  signedMessage("x", "m", now, body, secret),
 		} {
-			if a := e.send(q); a.status != http.StatusNotFound || a.code() != "not_found" {
-				t.Errorf("%s: %s", name, a)
-			}
+			wantCode(t, name, e.send(q), http.StatusNotFound, "not_found")
 		}
 	})
 }

@@ -51,9 +51,7 @@ func TestMalformedIDsAreRefused(t *testing.T) {
 		}
 		for _, text := range []string{"{" + e.taxpayer + "}", "%7B" + e.taxpayer + "%7D"} {
 			a := e.dial(t).exchange(t, http.MethodGet, e.rawRequest(http.MethodGet, "/v1/taxpayers/"+text+"/invoices", e.key))
-			if a.status != http.StatusBadRequest || a.code() != "bad_request" {
-				t.Errorf("%s: %s", text, a)
-			}
+			wantCode(t, text, a, http.StatusBadRequest, "bad_request")
 		}
 	})
 }
@@ -106,9 +104,7 @@ func TestPathHasOneSpelling(t *testing.T) {
 			}
 			if target[0] == '\\' {
 				c = e.dial(t) // not a request target: net/http refuses it and closes
-				if a := c.exchange(t, method, e.rawRequest(method, target, e.key)); a.status != http.StatusBadRequest {
-					t.Errorf("%s: %s", target, a)
-				}
+				wantStatus(t, target, c.exchange(t, method, e.rawRequest(method, target, e.key)), http.StatusBadRequest)
 				c = e.dial(t)
 				continue
 			}
@@ -270,9 +266,7 @@ func TestCompressedBodiesAreRefused(t *testing.T) {
 		}
 		for i, coding := range []string{"identity", "Identity"} {
 			a := e.send(request{method: http.MethodPost, path: "invoices", idem: fmt.Sprint(i), body: invoiceBody(fmt.Sprint("plain-", i)), header: http.Header{"Content-Encoding": {coding}}})
-			if a.status != http.StatusAccepted {
-				t.Errorf("%s: %s", coding, a)
-			}
+			wantStatus(t, coding, a, http.StatusAccepted)
 		}
 		// Answers are not compressed either: their length could reveal secrets (BREACH).
 		if a := e.send(request{path: "invoices", header: http.Header{"Accept-Encoding": {"gzip"}}}); a.header.Get("Content-Encoding") != "" {
@@ -292,9 +286,7 @@ func TestBodySizeIsLimited(t *testing.T) {
 		const most = 1_048_576
 		wantStatus(t, "the largest body", e.create("k1", bodyOfSize("A", most)), http.StatusAccepted)
 		a := e.create("k2", bodyOfSize("B", most+1))
-		if a.status != http.StatusRequestEntityTooLarge || a.code() != "bad_request" {
-			t.Errorf("one byte more: %s", a)
-		}
+		wantCode(t, "one byte more", a, http.StatusRequestEntityTooLarge, "bad_request")
 		post := func(key string, more ...string) string {
 			return e.rawRequest(http.MethodPost, "/v1/taxpayers/"+e.taxpayer+"/invoices", e.key, append(more, "Idempotency-Key: "+key, "Content-Type: application/json")...)
 		}

@@ -215,9 +215,7 @@ func TestRefusedInvoices(t *testing.T) {
 		return tx.Suspend(t.Context(), store.Suspension{Subject: store.TaxpayerSubject(e.taxpayer), At: e.clock.Now()})
 	}))
 	got := b.send(http.MethodPost, issueAddress, e.invoiceFields("idempotency_key", "form-3", "external_id", "F-3"))
-	if got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got.body, "suspendido") {
-		t.Errorf("a suspended taxpayer answered %d", got.StatusCode)
-	}
+	wantAnswer(t, "a suspended taxpayer", got, http.StatusUnprocessableEntity, "suspendido")
 	if n := len(e.onlyInvoices()); n != 1 {
 		t.Errorf("%d invoices, want 1", n)
 	}
