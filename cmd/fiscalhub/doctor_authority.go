@@ -107,7 +107,7 @@ func (d *doctor) zone(context.Context) []checkOutcome {
 		"Los datos de zona horaria tienen America/Santo_Domingo cuatro horas detrás de UTC."))
 }
 
-// databaseClock compares the clock of this machine with that of the database server.
+// databaseClock compares the clocks of this machine and of the database server.
 func (d *doctor) databaseClock(context.Context) []checkOutcome {
 	if !d.store.Shared() {
 		return passed(lang.Messagef("SQLite uses the clock of this machine.", "SQLite usa el reloj de esta máquina."))
@@ -127,7 +127,7 @@ func (d *doctor) databaseClock(context.Context) []checkOutcome {
 		"El reloj de esta máquina coincide con el del servidor de base de datos."))
 }
 
-// authorityClock compares the clock of this machine with that of the tax authority.
+// authorityClock compares the clocks of this machine and of the tax authority.
 func (d *doctor) authorityClock(context.Context) []checkOutcome {
 	if d.authority == nil {
 		return warned(lang.Messagef("Not checked, because the tax authority does not answer.",

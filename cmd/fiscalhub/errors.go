@@ -75,7 +75,7 @@ func explainFile(e *fs.PathError) (reason string, advice lang.Message) {
 // missingFolder returns the folder that is missing when it is not the file itself.
 func missingFolder(e *fs.PathError) string {
 	folder := filepath.Dir(e.Path)
-	if strings.HasPrefix(e.Op, "create a file") { // the path is that of the folder
+	if strings.HasPrefix(e.Op, "create a file") { // the path names the folder
 		folder = e.Path
 	}
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {

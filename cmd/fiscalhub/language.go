@@ -7,8 +7,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
-// languageOf returns the language of messages: that of the flag --lang or its variable,
-// or that of the terminal. The flag is read before the command line is parsed, because
+// languageOf returns the language of messages: the flag --lang or its variable names it,
+// or the terminal has it. The flag is read before the command line is parsed, because
 // an error of the parser has a language too.
 func languageOf(args []string, getenv func(string) string) lang.Language {
 	asked := getenv("FISCALHUB_LANG")

@@ -107,7 +107,7 @@ func (c reconcileCmd) Run(t *terminal) error {
 
 // findWitness fails when a database that has issued numbers has not its witness in the
 // folder, and the operator states no number: the folder may be the wrong one. A new witness
-// would fence every range, and that of another database would be taken away from it. Nodes
+// would fence every range, and the witness of another database would be taken away from it. Nodes
 // of a server have witnesses of their own, and a new one may have none.
 func (c reconcileCmd) findWitness(t *terminal, env fiscal.Environment, s *store.Store) error {
 	if c.NoWitness || len(c.SentUpTo) > 0 {

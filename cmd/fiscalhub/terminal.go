@@ -153,7 +153,7 @@ func (t *terminal) withStore(fn func(*store.Store) error) error {
 }
 
 // withKeys is withStore for commands that read or write secrets. It fails when
-// the master key is not the one of the database.
+// the master key does not belong to the database.
 func (t *terminal) withKeys(fn func(*store.Store, *seal.Keys, *access.Keyring) error) error {
 	return t.withStore(func(s *store.Store) error {
 		keys := t.masterKeys()

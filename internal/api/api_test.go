@@ -41,9 +41,7 @@ func TestCreateThenRead(t *testing.T) {
 		if again.status != http.StatusAccepted || again.header.Get("Idempotency-Replayed") != "true" {
 			t.Fatalf("want a replay, got %s", again)
 		}
-		if a := e.send(request{path: "invoices/" + inv.ID}); a.status != http.StatusOK {
-			t.Errorf("read: %s", a)
-		}
+		wantStatus(t, "read", e.send(request{path: "invoices/" + inv.ID}), http.StatusOK)
 		if a := e.send(request{path: "fiscal-documents/" + inv.FiscalDocumentID + "/xml"}); a.code() != "artifact_not_ready" {
 			t.Errorf("xml: %s", a)
 		}
@@ -76,8 +74,6 @@ func TestRetiredOperationAnnouncesItsEnd(t *testing.T) {
 			t.Errorf("another operation announces an end: %v", a.header)
 		}
 		e.clock.set(sunset)
-		if a := e.send(read); a.status != http.StatusNotFound || a.code() != "not_found" {
-			t.Errorf("after the sunset: %s", a)
-		}
+		wantCode(t, "after the sunset", e.send(read), http.StatusNotFound, "not_found")
 	})
 }

@@ -52,9 +52,7 @@ func TestRequestsWithoutCredentialAreRefused(t *testing.T) {
 		for _, tt := range tests {
 			tt.r.key = "-"
 			a := e.send(tt.r)
-			if a.status != http.StatusUnauthorized || a.code() != "unauthorized" {
-				t.Errorf("%s: %s", tt.name, a)
-			}
+			wantCode(t, tt.name, a, http.StatusUnauthorized, "unauthorized")
 			if got := a.header.Get("WWW-Authenticate"); got != `Bearer realm="fh"` {
 				t.Errorf("%s: WWW-Authenticate %s", tt.name, got)
 			}
@@ -106,9 +104,7 @@ func TestMalformedCredentialsAreRefusedWithoutTheDatabase(t *testing.T) {
 		}
 		for _, tt := range tests {
 			a := blind.send(request{path: "invoices", key: "-", header: http.Header{"Authorization": tt.lines}})
-			if a.status != http.StatusUnauthorized || a.code() != "unauthorized" {
-				t.Errorf("%s: %s", tt.name, a)
-			}
+			wantCode(t, tt.name, a, http.StatusUnauthorized, "unauthorized")
 			if got := a.header.Get("WWW-Authenticate"); got != `Bearer realm="fh", error="invalid_token"` {
 				t.Errorf("%s: WWW-Authenticate %s", tt.name, got)
 			}
@@ -172,9 +168,7 @@ func TestRotationOverlapHasLimits(t *testing.T) {
 		_, _, err = e.credentials().Rotate(t.Context(), made.ID, 24*time.Hour)
 		e.must(err)
 		e.clock.advance(time.Minute)
-		if a := e.send(request{path: "invoices", key: key.Reveal()}); a.status != http.StatusUnauthorized {
-			t.Errorf("after its expiry: %s", a)
-		}
+		wantStatus(t, "after its expiry", e.send(request{path: "invoices", key: key.Reveal()}), http.StatusUnauthorized)
 	})
 }
 
@@ -187,9 +181,7 @@ func TestRevokedCredentialIsRefusedOnAnOpenConnection(t *testing.T) {
 		}
 		e.must(e.credentials().Revoke(t.Context(), e.storedCredential(e.key).ID))
 		e.clock.advance(5 * time.Second)
-		if a := c.exchange(t, http.MethodGet, text); a.status != http.StatusUnauthorized {
-			t.Errorf("5 seconds after the revocation: %s", a)
-		}
+		wantStatus(t, "5 seconds after the revocation", c.exchange(t, http.MethodGet, text), http.StatusUnauthorized)
 		e.must(e.credentials().Revoke(t.Context(), e.storedCredential(e.key).ID)) // a second revocation changes nothing
 	})
 }
@@ -199,12 +191,8 @@ func TestWrongSecretDoesNotBlockTheCredential(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		key := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.InvoicesRead)
 		for range 3 {
-			if a := e.send(request{path: "invoices", key: forgeKey(t, key)}); a.status != http.StatusUnauthorized {
-				t.Errorf("wrong secret: %s", a)
-			}
-			if a := e.send(request{path: "invoices", key: key}); a.status != http.StatusOK {
-				t.Errorf("right secret: %s", a)
-			}
+			wantStatus(t, "wrong secret", e.send(request{path: "invoices", key: forgeKey(t, key)}), http.StatusUnauthorized)
+			wantStatus(t, "right secret", e.send(request{path: "invoices", key: key}), http.StatusOK)
 		}
 	})
 }

@@ -132,7 +132,7 @@ func (a *API) finish(x *exchange) {
 	}
 }
 
-// logged returns the entry of a request for the log of requests. A path that is not that of
+// logged returns the entry of a request for the log of requests. A path that does not belong to
 // a route with ids is left out: a client may have sent anything in it, even its key.
 func (a *API) logged(x *exchange, took time.Duration) store.LoggedRequest {
 	q := store.LoggedRequest{

@@ -125,8 +125,6 @@ func TestSecurityTextIsValidWhileTheServiceRuns(t *testing.T) {
 			}
 			e.clock.advance(400 * 24 * time.Hour)
 		}
-		if a := s.send(request{method: http.MethodPost, path: path, key: "-"}); a.status != http.StatusMethodNotAllowed {
-			t.Errorf("another method: %s", a)
-		}
+		wantStatus(t, "another method", s.send(request{method: http.MethodPost, path: path, key: "-"}), http.StatusMethodNotAllowed)
 	})
 }

@@ -114,7 +114,7 @@ func hidesStructure(path string) bool {
 		strings.Contains(path, "%3b") || strings.Contains(path, "%00")
 }
 
-// params returns the parameters of a path, or false when the path is not that of
+// params returns the parameters of a path, or false when the path does not belong to
 // the route.
 func (r *route) params(parts []string) (map[string]string, bool) {
 	if len(parts) != len(r.parts) {

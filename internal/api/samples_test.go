@@ -113,9 +113,7 @@ func (r *sampleRun) check() {
 			t.Errorf("%s: %v, %.40q", name, err, content)
 		}
 	}
-	if a := e.send(request{path: "webhook-endpoints/" + r.endpoint}); a.status != http.StatusNotFound {
-		t.Errorf("the endpoint was not deleted: %s", a)
-	}
+	wantStatus(t, "the endpoint was not deleted", e.send(request{path: "webhook-endpoints/" + r.endpoint}), http.StatusNotFound)
 	if a := e.send(request{path: "webhook-endpoints"}); !bytes.Contains(a.body, []byte("https://erp.example.com/fiscal")) {
 		t.Errorf("the endpoint was not created: %s", a)
 	}

@@ -149,7 +149,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 }
 
 // withSecurityHeaders returns a handler that sets the headers that every answer has, also
-// those of the pages and of the probes.
+// an answer of a page or of a probe.
 func withSecurityHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -177,7 +177,7 @@ func Mount(next http.Handler, serves func(path string) bool, other http.Handler)
 }
 
 // AdmitCaller counts a request of a caller who is no client of the API but has proven its
-// identity, like that of a credential, and reports whether it is within the limit.
+// identity, as if it had a credential, and reports whether it is within the limit.
 func (a *API) AdmitCaller(ctx context.Context, caller string) bool {
 	_, ok := a.rateLimiter.countCredential(ctx, "caller "+caller, a.o.RateLimit)
 	return ok

@@ -151,7 +151,7 @@ func final(status string) bool { return fiscal.Status(status).Final() }
 
 // Results returns the result of every line, in the order of the file. Without a journal
 // they are the results of the check alone. The problems that the check found are in a
-// language; the errors in the journal are in that of the answers of the service.
+// language; the errors in the journal are in the language of the answers.
 func Results(lines []*Line, j *Journal, in lang.Language) []Result {
 	out := make([]Result, 0, len(lines))
 	for _, l := range lines {

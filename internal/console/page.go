@@ -70,7 +70,7 @@ func updates[T any](name string, read func(*request) (T, error)) func(*request) 
 // everyone returns all roles.
 func everyone() []store.Role { return store.Roles() }
 
-// documentReaders returns the roles that see documents. Developers see those of the sandbox
+// documentReaders returns the roles that see documents. Developers see documents of the sandbox
 // only.
 func (c *Console) documentReaders() []store.Role {
 	if c.o.Environment == fiscal.Sandbox {

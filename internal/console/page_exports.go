@@ -85,8 +85,8 @@ func (c *Console) showExports(x *request) error {
 	return x.renderExports(http.StatusOK, f)
 }
 
-// monthOf returns the first and the last day of a month: 0 is that of now, -1 the one
-// before.
+// monthOf returns the first and the last day of a month: 0 is this month, -1 the
+// month before.
 func monthOf(now time.Time, offset int) (from, to string) {
 	day := now.In(fiscal.Zone())
 	first := time.Date(day.Year(), day.Month()+time.Month(offset), 1, 0, 0, 0, 0, fiscal.Zone())

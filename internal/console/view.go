@@ -20,7 +20,7 @@ type view struct {
 	Title string
 
 	Language    lang.Language
-	Theme       string // light, dark, or empty for that of the browser
+	Theme       string // light, dark, or empty for the theme of the browser
 	Environment string
 	SignedIn    bool
 	Viewer      viewer

@@ -33,8 +33,8 @@ type LimitedError struct {
 	// Counted says that the database has counted the failures. Otherwise this node has
 	// refused the account or the address a moment before, and remembers it.
 	Counted bool
-	// Account says that the failures counted are those of the account. Otherwise they are
-	// those of the address, which may have been sign-ins of other accounts.
+	// Account says that the failures counted belong to the account. Otherwise they
+	// belong to the address, which may have been sign-ins of other accounts.
 	Account bool
 }
 
@@ -161,7 +161,7 @@ func CallerOf(u store.User, client Client) audit.Caller {
 	return audit.Caller{Actor: u.Name, From: client.Address + " (" + u.Email + ")", RequestID: client.RequestID}
 }
 
-// accountPrefix begins the buckets of accounts. They are before those of addresses in the
+// accountPrefix begins the buckets of accounts. They are before the buckets of addresses in the
 // order of reserve.
 const accountPrefix = "account "
 
