@@ -52,7 +52,7 @@ func mutations() []mutation {
 }
 
 func takeNumbers(`},
-			{"../store/issued.go", "takeNumbers(numbers, int64(len(all)))", "statement{`UPDATE number_ranges SET next_number = next_number WHERE id = $1`, []any{numbers.ID}}"},
+			{"../store/issued.go", "takeNumbers(numbers, int64(len(all)))", "do(`UPDATE number_ranges SET next_number = next_number WHERE id = $1`, numbers.ID)"},
 		}},
 		{"a lost lease does not matter", []edit{{"../store/batch.go", "if rows[i] == 0 && w.idle != nil {", "if rows[i] == 0 && w.idle == ErrInvoiceChanged {"}}},
 		{"a late answer is dropped", []edit{{"../pipeline/runner.go", "errors.Is(err, store.ErrLeaseLost) && r.Move == nil", "errors.Is(err, store.ErrLeaseLost) && r.Move != nil"}}},
