@@ -2,6 +2,7 @@ package console
 
 import (
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -200,7 +201,7 @@ func (x *request) cause(c cause.Cause) string {
 	}
 	first, size := utf8.DecodeRuneInString(text)
 	text = string(unicode.ToUpper(first)) + text[size:]
-	if last, _ := utf8.DecodeLastRuneInString(text); last != '.' {
+	if last, _ := utf8.DecodeLastRuneInString(text); !strings.ContainsRune(".!?…", last) {
 		text += "."
 	}
 	return text

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
@@ -67,5 +68,22 @@ func TestStatusHasColourShapeAndWord(t *testing.T) {
 	}
 	if got := badge("good", "<script>"); got == "" || string(got) != `<span class="badge badge-good">`+string(icon("tone-good"))+`<span>&lt;script&gt;</span></span>` {
 		t.Errorf("badge: %s", got)
+	}
+}
+
+// What a person wrote ends as the person ended it.
+func TestACauseIsASentence(t *testing.T) {
+	t.Parallel()
+	x := &request{language: lang.Spanish}
+	for c, want := range map[cause.Cause]string{
+		cause.New(cause.Registered): "Registrado.",
+		"registered":                "Registrado.",
+		cause.New(cause.OperatorDecided, "¿por qué no?"):        "Decidido por un operador: ¿por qué no?",
+		cause.New(cause.Text, "a text"):                         "a text",
+		"held: the stored bytes are not those that were signed": "Los bytes guardados no son los que se firmaron.",
+	} {
+		if got := x.cause(c); got != want {
+			t.Errorf("%s: got %q, want %q", c, got, want)
+		}
 	}
 }
