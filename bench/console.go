@@ -14,7 +14,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/store"
-	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 const (
@@ -35,18 +34,8 @@ func (b *bench) console(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, engine := range storetest.Engines() {
-		if err := b.consoleReads(ctx, engine, documents); err != nil {
-			return err
-		}
-		if err := b.consoleCreations(ctx, engine); err != nil {
-			return err
-		}
-		if err := b.consoleBrowsers(ctx, engine); err != nil {
-			return err
-		}
-	}
-	return nil
+	reads := func(ctx context.Context, engine string) error { return b.consoleReads(ctx, engine, documents) }
+	return b.onEngines(ctx, reads, b.consoleCreations, b.consoleBrowsers)
 }
 
 // documentsWanted returns how many documents a database is filled with.
@@ -265,11 +254,7 @@ func (b *bench) consoleCreations(ctx context.Context, engine string) (failure er
 	b.say("creations on %s with and without the data of the console", engine)
 	var turns [2]func() (float64, error)
 	for i, flags := range [][]string{nil, {"--no-console-data"}} {
-		address, err := b.database(engine, fmt.Sprintf("console_creations_%d", i))
-		if err != nil {
-			return err
-		}
-		s, err := b.startIn(ctx, "sandbox", address, flags...)
+		s, err := b.startService(ctx, engine, fmt.Sprintf("console_creations_%d", i), flags...)
 		if err != nil {
 			return err
 		}

@@ -118,11 +118,7 @@ func (b *bench) consolePages(ctx context.Context, engine string, e *consoleEnv) 
 // while none does.
 func (b *bench) consoleBrowsers(ctx context.Context, engine string) (err error) {
 	b.say("creations on %s with and without %d browsers", engine, openBrowsers)
-	address, err := b.database(engine, "console_browsers")
-	if err != nil {
-		return err
-	}
-	s, err := b.startIn(ctx, "sandbox", address)
+	s, err := b.startService(ctx, engine, "console_browsers")
 	if err != nil {
 		return err
 	}

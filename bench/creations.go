@@ -14,7 +14,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
-	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
@@ -27,11 +26,8 @@ const (
 // creations compares creations through the API with a loop that only commits the
 // same rows. Both run in turns, so that a slow moment of the machine affects both.
 func (b *bench) creations(ctx context.Context) error {
-	for _, engine := range storetest.Engines() {
-		b.say("creations on %s", engine)
-		if err := b.creationsOn(ctx, engine); err != nil {
-			return err
-		}
+	if err := b.onEngines(ctx, b.creationsOn); err != nil {
+		return err
 	}
 	return b.creationParts()
 }
@@ -39,11 +35,7 @@ func (b *bench) creations(ctx context.Context) error {
 const creationRounds = 4
 
 func (b *bench) creationsOn(ctx context.Context, engine string) error {
-	address, err := b.database(engine, "creations")
-	if err != nil {
-		return err
-	}
-	s, err := b.startService(ctx, address)
+	s, err := b.startService(ctx, engine, "creations")
 	if err != nil {
 		return err
 	}

@@ -59,19 +59,10 @@ func (b *bench) documents(_ context.Context) error {
 }
 
 func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, body []byte, goal string) error {
-	parsed, err := strictjson.Parse(body)
+	newDraft, err := drafts(ecf.Issuer{RNC: "199000013", LegalName: "Distribuidora Palma Clara, SRL", Address: "Calle Los Framboyanes No. 12", IncomeType: "01"}, body)
 	if err != nil {
 		return err
 	}
-	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
-	if err != nil {
-		return err
-	}
-	encf, err := fiscal.NewENCF(fiscal.FiscalCredit, 1)
-	if err != nil {
-		return err
-	}
-	issuer := ecf.Issuer{RNC: "199000013", LegalName: "Distribuidora Palma Clara, SRL", Address: "Calle Los Framboyanes No. 12", IncomeType: "01"}
 	var (
 		draft    *ecf.Draft
 		document *ecf.Document
@@ -81,7 +72,7 @@ func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, bod
 		page     []byte
 	)
 	sign := func() (err error) {
-		if draft, err = ecf.New(issuer, ecf.Number{ENCF: encf, Expires: inv.IssueDate}, inv, time.Now()); err != nil {
+		if draft, err = newDraft(); err != nil {
 			return err
 		}
 		xml, code, err = draft.Sign(id)
@@ -128,6 +119,22 @@ func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, bod
 	pages := countPages(page)
 	b.fact("  pages printed/s", fmt.Sprintf("%.0f (%d pages in %s, %d KB)", float64(pages)/took[3].Seconds(), pages, milliseconds(took[3]), len(page)/1000), "")
 	return nil
+}
+
+// drafts returns a function that makes the draft of the invoice of a request.
+func drafts(issuer ecf.Issuer, body []byte) (func() (*ecf.Draft, error), error) {
+	parsed, err := strictjson.Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
+	if err != nil {
+		return nil, err
+	}
+	encf, err := fiscal.NewENCF(fiscal.FiscalCredit, 1)
+	return func() (*ecf.Draft, error) {
+		return ecf.New(issuer, ecf.Number{ENCF: encf, Expires: inv.IssueDate}, inv, time.Now())
+	}, err
 }
 
 // rounds runs functions in turn, each batch times, and returns the processor time of one
@@ -197,20 +204,12 @@ func signingRate() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	parsed, err := strictjson.Parse(mixedBody(10))
-	if err != nil {
-		return 0, err
-	}
-	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
-	if err != nil {
-		return 0, err
-	}
-	encf, err := fiscal.NewENCF(fiscal.FiscalCredit, 1)
+	newDraft, err := drafts(ecf.Synthetic(), mixedBody(10))
 	if err != nil {
 		return 0, err
 	}
 	took, err := rounds(20, func() error {
-		draft, err := ecf.New(ecf.Synthetic(), ecf.Number{ENCF: encf, Expires: inv.IssueDate}, inv, time.Now())
+		draft, err := newDraft()
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
-	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 const (
@@ -31,16 +30,7 @@ const (
 // events measures how fast the service delivers waiting events, and how soon after a
 // change it sends the event.
 func (b *bench) events(ctx context.Context) error {
-	for _, engine := range storetest.Engines() {
-		b.say("events on %s", engine)
-		if err := b.waitingEvents(ctx, engine); err != nil {
-			return err
-		}
-		if err := b.firstAttempt(ctx, engine); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.onEngines(ctx, b.waitingEvents, b.firstAttempt)
 }
 
 // A listener is the server of an endpoint. It records when each event arrives.

@@ -21,11 +21,7 @@ const (
 // same bytes, and measures the memory that the service allocates for it.
 func (b *bench) large(ctx context.Context) error {
 	b.say("an invoice of %d lines", largeLines)
-	address, err := b.database("sqlite", "large")
-	if err != nil {
-		return err
-	}
-	s, err := b.startService(ctx, address)
+	s, err := b.startService(ctx, "sqlite", "large")
 	if err != nil {
 		return err
 	}
@@ -48,11 +44,7 @@ func (b *bench) large(ctx context.Context) error {
 	n := 0
 	create := median(largeRuns, func() error {
 		n++
-		status, err := c.exchange(requests[n-1])
-		if err == nil && status != http.StatusAccepted {
-			err = fmt.Errorf("answer %d", status)
-		}
-		return err
+		return c.expect(http.StatusAccepted, requests[n-1])
 	})
 	after, err := s.allocated(ctx)
 	if err := errors.Join(err, decode.err, create.err, c.Close(), s.stop()); err != nil {

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"time"
-
-	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 const steadyRate = 100 // creations per second
@@ -16,13 +14,8 @@ const steadyRate = 100 // creations per second
 // latency compares the time of a creation at a steady rate with the time of only a
 // commit of its rows at the same rate.
 func (b *bench) latency(ctx context.Context) error {
-	for _, engine := range storetest.Engines() {
-		b.say("latency on %s", engine)
-		address, err := b.database(engine, "latency")
-		if err != nil {
-			return err
-		}
-		s, err := b.startService(ctx, address)
+	return b.onEngines(ctx, func(ctx context.Context, engine string) error {
+		s, err := b.startService(ctx, engine, "latency")
 		if err != nil {
 			return err
 		}
@@ -43,8 +36,8 @@ func (b *bench) latency(ctx context.Context) error {
 			b.row(fmt.Sprintf("creation %s at %d/s, %s", q.name, steadyRate, engine), milliseconds(measured), milliseconds(baseline),
 				float64(measured)/float64(baseline), "", "only a commit of the same rows at the same rate")
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // commitLatency commits the rows of a creation at the steady rate.

@@ -50,16 +50,12 @@ type pageTimes struct{ first, deep time.Duration }
 
 func (b *bench) pages(ctx context.Context, engine string, invoices int) (t pageTimes, err error) {
 	name := fmt.Sprintf("list_%d", invoices)
-	address, err := b.database(engine, name)
-	if err != nil {
-		return t, err
-	}
-	s, err := b.startService(ctx, address)
+	s, err := b.startService(ctx, engine, name)
 	if err != nil {
 		return t, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	if err := b.fill(ctx, address, s.taxpayer, invoices); err != nil {
+	if err := b.fill(ctx, s, invoices); err != nil {
 		return t, err
 	}
 	if engine == "postgres" {
@@ -74,13 +70,7 @@ func (b *bench) pages(ctx context.Context, engine string, invoices int) (t pageT
 	defer func() { _ = c.Close() }()
 	page := func(path string) timing {
 		request := s.get(path)
-		return median(pageRuns, func() error {
-			status, err := c.exchange(request)
-			if err == nil && status != http.StatusOK {
-				err = fmt.Errorf("answer %d", status)
-			}
-			return err
-		})
+		return median(pageRuns, func() error { return c.expect(http.StatusOK, request) })
 	}
 	first := page("invoices")
 	t.first = first.took
@@ -117,8 +107,8 @@ func (s *service) walk(ctx context.Context, pages int) (cursor string, err error
 }
 
 // fill stores invoices without the service, many in a transaction.
-func (b *bench) fill(ctx context.Context, address, taxpayer string, invoices int) (err error) {
-	s, err := openStore(ctx, address)
+func (b *bench) fill(ctx context.Context, of *service, invoices int) (err error) {
+	s, err := openStore(ctx, of.database)
 	if err != nil {
 		return err
 	}
@@ -130,7 +120,7 @@ func (b *bench) fill(ctx context.Context, address, taxpayer string, invoices int
 		for i := n; i < min(n+group, invoices); i++ {
 			now := time.Now()
 			all = append(all, store.Invoice{
-				Scope: store.Scope{Environment: fiscal.Sandbox, TaxpayerID: taxpayer}, ID: store.NewID(), DocumentID: store.NewID(),
+				Scope: store.Scope{Environment: fiscal.Sandbox, TaxpayerID: of.taxpayer}, ID: store.NewID(), DocumentID: store.NewID(),
 				ExternalID: fmt.Sprintf("filled-%07d", i), Type: fiscal.Consumer, Status: fiscal.Accepted, Revision: 1, Currency: "DOP",
 				IssueDate: "2026-11-14", Subtotal: "111.11", DiscountTotal: "11.11", TaxTotal: "18.00", Total: "118.00", Paid: "118.00",
 				Balance: "0.00", DocumentTotal: "118.00", CreatedAt: now, UpdatedAt: now,

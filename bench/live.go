@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/client"
-	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 const (
@@ -30,16 +29,7 @@ const (
 // live measures documents through the whole pipeline: registered, numbered, signed,
 // sent to a simulator in a process of its own, and accepted.
 func (b *bench) live(ctx context.Context) error {
-	for _, engine := range storetest.Engines() {
-		b.say("live on %s", engine)
-		if err := b.throughput(ctx, engine); err != nil {
-			return err
-		}
-		if err := b.toVerdict(ctx, engine); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.onEngines(ctx, b.throughput, b.toVerdict)
 }
 
 // throughput measures how many documents per second the service finishes when all are
@@ -233,18 +223,7 @@ func postJSON(ctx context.Context, address string, body, into any) error {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("%s: answer %d", address, answer.StatusCode)
-	}
-	if into == nil {
-		return nil
-	}
-	return json.NewDecoder(answer.Body).Decode(into)
+	return answerJSON(request, into)
 }
 
 // createAll creates a number of invoices, one after the other.
@@ -255,12 +234,8 @@ func (s *service) createAll(ctx context.Context, client, count int, next func(cl
 	}
 	defer func() { _ = c.Close() }()
 	for n := range count {
-		status, err := c.exchange(next(client, n))
-		if err != nil {
+		if err := c.expect(http.StatusAccepted, next(client, n)); err != nil {
 			return err
-		}
-		if status != http.StatusAccepted {
-			return fmt.Errorf("creation: answer %d", status)
 		}
 	}
 	return nil

@@ -67,6 +67,15 @@ func (c *conn) exchange(request []byte) (int, error) {
 	return status, err
 }
 
+// expect is exchange for a request whose answer must have a status.
+func (c *conn) expect(want int, request []byte) error {
+	status, err := c.exchange(request)
+	if err == nil && status != want {
+		err = fmt.Errorf("answer %d", status)
+	}
+	return err
+}
+
 // post returns the bytes of a creation request.
 func (s *service) post(key, idempotencyKey string, body []byte) []byte {
 	return fmt.Appendf(nil, "POST /v1/taxpayers/%s/invoices HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+

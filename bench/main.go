@@ -177,6 +177,19 @@ func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.progress, "· %s  "+format+"\n", append([]any{time.Since(b.began).Round(time.Second)}, args...)...)
 }
 
+// onEngines takes some measurements on one engine after the other.
+func (b *bench) onEngines(ctx context.Context, measure ...func(ctx context.Context, engine string) error) error {
+	for _, engine := range storetest.Engines() {
+		b.say("%s on %s", b.group, engine)
+		for _, one := range measure {
+			if err := one(ctx, engine); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // row adds a figure with its baseline.
 func (b *bench) row(figure, measured, baseline string, ratio float64, goal, about string) {
 	b.report.Figures = append(b.report.Figures, report.Figure{

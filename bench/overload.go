@@ -5,21 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-
-	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 // overload sends five times the requests that the service can process. It compares
 // the rate of accepted requests with the best rate.
 func (b *bench) overload(ctx context.Context) error {
 	const times, connections = 5, 1500
-	for _, engine := range storetest.Engines() {
-		b.say("overload on %s", engine)
-		address, err := b.database(engine, "overload")
-		if err != nil {
-			return err
-		}
-		s, err := b.startService(ctx, address)
+	return b.onEngines(ctx, func(ctx context.Context, engine string) error {
+		s, err := b.startService(ctx, engine, "overload")
 		if err != nil {
 			return err
 		}
@@ -40,6 +33,6 @@ func (b *bench) overload(ctx context.Context) error {
 		b.fact("  refused/s, p50 and p99 for clients that ignore Retry-After", fmt.Sprintf("%.0f, %s, %s", refused,
 			milliseconds(got.quantile(http.StatusTooManyRequests, 0.5)), milliseconds(got.quantile(http.StatusTooManyRequests, 0.99))), "")
 		b.fact("  p99 of an accepted one", milliseconds(got.quantile(http.StatusAccepted, 0.99)), "")
-	}
-	return nil
+		return nil
+	})
 }

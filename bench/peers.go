@@ -19,8 +19,6 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
-	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -136,7 +134,11 @@ func (b *bench) signInTurns(folder string, id *xmlsig.Identity, in io.Writer, an
 		lines int
 		goal  string
 	}{{10, "≥ 4"}, {1000, "≥ 100"}} {
-		draft, err := peerDraft(size.lines)
+		newDraft, err := drafts(ecf.Synthetic(), mixedBody(size.lines))
+		if err != nil {
+			return err
+		}
+		draft, err := newDraft()
 		if err != nil {
 			return err
 		}
@@ -171,22 +173,6 @@ func (b *bench) signInTurns(folder string, id *xmlsig.Identity, in io.Writer, an
 			"npm dgii-ecf "+dgiiECFVersion+": signs a text that exists; builds, checks and stores nothing")
 	}
 	return nil
-}
-
-func peerDraft(lines int) (*ecf.Draft, error) {
-	parsed, err := strictjson.Parse(mixedBody(lines))
-	if err != nil {
-		return nil, err
-	}
-	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
-	if err != nil {
-		return nil, err
-	}
-	encf, err := fiscal.NewENCF(fiscal.FiscalCredit, 1)
-	if err != nil {
-		return nil, err
-	}
-	return ecf.New(ecf.Synthetic(), ecf.Number{ENCF: encf, Expires: inv.IssueDate}, inv, time.Now())
 }
 
 // buildPeer builds a program with a module of others, and returns its path.
@@ -234,11 +220,7 @@ func (b *bench) peerCreations(ctx context.Context) error {
 	if err := peer.answers(ctx); err != nil {
 		return err
 	}
-	address, err := b.database("sqlite", "peers")
-	if err != nil {
-		return err
-	}
-	s, err := b.startService(ctx, address)
+	s, err := b.startService(ctx, "sqlite", "peers")
 	if err != nil {
 		return err
 	}

@@ -31,12 +31,7 @@ func (b *bench) scale(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, engine := range storetest.Engines() {
-		if err := b.scaleOf(ctx, engine, documents); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.onEngines(ctx, func(ctx context.Context, engine string) error { return b.scaleOf(ctx, engine, documents) })
 }
 
 // scaleOf measures one engine.
@@ -171,13 +166,7 @@ func (w *liveService) readTime(ctx context.Context, path string) (time.Duration,
 	}
 	defer func() { _ = c.Close() }()
 	request := w.get(path)
-	read := median(scaleReads, func() error {
-		status, err := c.exchange(request)
-		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("answer %d", status)
-		}
-		return err
-	})
+	read := median(scaleReads, func() error { return c.expect(http.StatusOK, request) })
 	return read.took, read.err
 }
 

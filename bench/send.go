@@ -10,8 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
-
-	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 const (
@@ -23,21 +21,11 @@ const (
 // many at the same time. Both run in turns, so that a slow moment of the machine affects
 // both.
 func (b *bench) send(ctx context.Context) error {
-	for _, engine := range storetest.Engines() {
-		b.say("send on %s", engine)
-		if err := b.sendOn(ctx, engine); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.onEngines(ctx, b.sendOn)
 }
 
 func (b *bench) sendOn(ctx context.Context, engine string) error {
-	address, err := b.database(engine, "send")
-	if err != nil {
-		return err
-	}
-	s, err := b.startService(ctx, address)
+	s, err := b.startService(ctx, engine, "send")
 	if err != nil {
 		return err
 	}

@@ -26,13 +26,17 @@ type service struct {
 	database    string
 }
 
-// startService starts a sandbox without a rate limit on a free port, with a taxpayer
-// and an API key.
-func (b *bench) startService(ctx context.Context, database string) (*service, error) {
-	return b.startIn(ctx, "sandbox", database)
+// startService starts a sandbox on a new database, without a rate limit on a free port, with
+// a taxpayer and an API key.
+func (b *bench) startService(ctx context.Context, engine, name string, flags ...string) (*service, error) {
+	address, err := b.database(engine, name)
+	if err != nil {
+		return nil, err
+	}
+	return b.startIn(ctx, "sandbox", address, flags...)
 }
 
-// startIn is startService in any environment, with more flags.
+// startIn is startService in any environment, on any database.
 func (b *bench) startIn(ctx context.Context, environment, database string, flags ...string) (*service, error) {
 	s, err := b.startAlone(ctx, environment, database, flags...)
 	if err != nil {
@@ -126,13 +130,21 @@ func (s *service) getJSON(ctx context.Context, path string, into any) error {
 		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+s.key)
+	return answerJSON(request, into)
+}
+
+// answerJSON sends a request and decodes its answer, unless into is nil.
+func answerJSON(request *http.Request, into any) error {
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: answer %d", path, answer.StatusCode)
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("%s: answer %d", request.URL, answer.StatusCode)
+	}
+	if into == nil {
+		return nil
 	}
 	return json.NewDecoder(answer.Body).Decode(into)
 }

@@ -26,11 +26,7 @@ const (
 func (b *bench) strangers(ctx context.Context) error {
 	limits := []string{"--rate-limit", "1000000", "--memory-limit", fmt.Sprintf("%dMiB", strangerMemory)}
 	for _, engine := range storetest.Engines() {
-		address, err := b.database(engine, "strangers")
-		if err != nil {
-			return err
-		}
-		s, err := b.startIn(ctx, "sandbox", address, limits...)
+		s, err := b.startService(ctx, engine, "strangers", limits...)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/dossier"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -536,6 +537,25 @@ func TestShortDurations(t *testing.T) {
 
 // A document whose number range ended before it was sent is held. An operator gives it a
 // new number in the console.
+// A document whose stored bytes have changed is held too. A new number would not help it.
+func TestAnAlteredDocumentGetsNoNewNumber(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "sqlite")
+	w := newLiveEnv(t, address)
+	_, err := w.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.Reception}, Action: simulator.Action{Fault: "F09"}, Count: 4})
+	w.must(err)
+	inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
+	w.drive(0)
+	_, err = storetest.OpenSQL(t, address).ExecContext(t.Context(), `UPDATE jobs SET last_error = $1`, cause.New(cause.Altered))
+	w.must(err)
+	operator, _ := w.signedIn(store.RoleOperator)
+	page := operator.get(documentAddress(inv.DocumentID))
+	page.want(t, "Retenido: sus bytes guardados cambiaron.")
+	if strings.Contains(page.body, "Tomar una secuencia nueva") {
+		t.Error("the page offers a new number")
+	}
+}
+
 func TestAnOperatorGivesAHeldDocumentANewNumber(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")

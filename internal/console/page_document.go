@@ -188,7 +188,7 @@ func (x *request) decisions(facts documentFacts, resolve, resend *form) (decide,
 	if len(verdicts) > 0 {
 		decide = &decisionForm{Form: resolve, Options: verdicts}
 	}
-	if facts.Job != nil && facts.Job.Cause.Held() {
+	if facts.Job != nil && facts.Job.Cause.Held() && !facts.Job.Cause.Altered() {
 		return decide, &decisionForm{Form: resend, Options: []option{{newNumber, x.text("decision.new_number")}, {sameNumber, x.text("decision.same_number")}}}
 	}
 	if inv.Status == fiscal.OutcomeUnknown || inv.Status == fiscal.Submitted || inv.Status == fiscal.Processing {

@@ -155,6 +155,8 @@ func documentTexts() lang.Texts {
 		"advice.no_job_do":                  lang.Text("An operator puts it back to work: fiscalhub work requeue.", "Un operador lo pone de nuevo en trabajo: fiscalhub work requeue."),
 		"advice.held.title":                 lang.Text("Held: its number range ended before it was sent. Decide what to do.", "Retenido: su secuencia venció antes del envío. Decida qué hacer."),
 		"advice.held.do":                    lang.Text("An operator gives it a new number here, or sends it all the same. Do not issue the sale again.", "Un operador le da aquí una secuencia nueva, o lo envía de todos modos. No emita la venta otra vez."),
+		"advice.altered.title":              lang.Text("Held: its stored bytes have changed. Nothing is sent.", "Retenido: sus bytes guardados cambiaron. No se envía nada."),
+		"advice.altered.do":                 lang.Text("Find out with who operates the database what changed them, and restore a backup.", "Averigüe con quien administra la base de datos qué los cambió, y restaure un respaldo."),
 		"advice.waits":                      lang.Text("The last attempt could not continue:", "El último intento no pudo continuar:"),
 	}
 }

@@ -1,5 +1,5 @@
 // Package dossier reads everything that the service knows of one document, in order. The
-// commands history and work show and the console's page of a document show it.
+// commands history and work show, and the page of a document in the console, show it.
 package dossier
 
 import (

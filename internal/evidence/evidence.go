@@ -115,6 +115,12 @@ func (i Item) Cause() cause.Cause {
 	return cause.New(cause.Text, i.Note)
 }
 
+// Repeats reports whether a buyer's acknowledgement or refusal says what an earlier one said.
+// An earlier release may have stored the reason as a sentence.
+func (i Item) Repeats(earlier Item) bool {
+	return i.Kind == earlier.Kind && i.Signer == earlier.Signer && i.Cause().String() == earlier.Cause().String()
+}
+
 // Encode returns the stored form of an item, and a digest that is the same for
 // items that say the same.
 func (i Item) Encode() (body, digest []byte, err error) {

@@ -23,7 +23,7 @@ import (
 func TestReleaseNeedsTheAuthoritysAnswers(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
-	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 	w.Guard(path)
 	copied := backup(t, address)
 	for range 4 {
@@ -50,7 +50,7 @@ func TestReleaseNeedsTheAuthoritysAnswers(t *testing.T) {
 func TestAnInterruptedReleaseContinues(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		copied := backup(t, address)
 		for range 4 {
@@ -104,7 +104,7 @@ func (a *countingAuthority) TrackIDs(ctx context.Context, id *xmlsig.Identity, q
 func TestReleaseWithoutALookUp(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
-	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 	w.Guard(path)
 	copied := backup(t, address)
 	w.Create(fiscal.Consumer, 1000)
@@ -139,7 +139,7 @@ func TestReleaseWithoutALookUp(t *testing.T) {
 func TestReleaseWithAnotherWitness(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
-	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w, dir := newEnv(t, address), t.TempDir()
 	w.Guard(filepath.Join(dir, "node"))
 	w.Create(fiscal.Consumer, 1000)
 	w.Drive(time.Hour)
@@ -159,7 +159,7 @@ func TestReleaseWithAnotherWitness(t *testing.T) {
 func TestReleaseFindsNumbersOfOtherNodes(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
-	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 	w.Guard(path)
 	copied := backup(t, address)
 	ours := w.Options.Fence

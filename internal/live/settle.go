@@ -64,8 +64,7 @@ func extraEvents(d pipeline.Document) (list []pipeline.ExtraEvent) {
 		return nil
 	}
 	for _, f := range d.Findings {
-		said := func(i evidence.Item) bool { return i.Kind == f.Kind && i.Note == f.Note && i.Signer == f.Signer }
-		if f.Kind == evidence.DeliveryFailed && !slices.ContainsFunc(d.Known, said) {
+		if f.Kind == evidence.DeliveryFailed && !slices.ContainsFunc(d.Known, f.Repeats) {
 			list = append(list, pipeline.ExtraEvent{Kind: event.DeliveryFailed, Reason: f.Cause().String()})
 		}
 	}

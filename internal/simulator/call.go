@@ -3,6 +3,7 @@ package simulator
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -98,7 +99,7 @@ func (s *Simulator) begin(c *call) func() {
 	c.now = start.Add(time.Duration(c.config.ClockSkew))
 	host := c.host + c.peer
 	s.inflight[host]++
-	if limit := c.config.maxParallel(); limit >= 0 && s.inflight[host] > limit {
+	if limit := cmp.Or(c.config.MaxParallel, defaultParallel); limit >= 0 && s.inflight[host] > limit {
 		s.addViolationLocked(c, ParallelCalls, strconv.Itoa(s.inflight[host])+" calls to "+host+" at once")
 	}
 	if !c.config.Lean {

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -163,12 +164,8 @@ func (c *Config) tolerance() udecimal.Decimal {
 	return udecimal.MustFromUint64(1, 0)
 }
 
-func (c *Config) maxParallel() int {
-	if c.MaxParallel == 0 {
-		return 8
-	}
-	return c.MaxParallel
-}
+// defaultParallel is MaxParallel when it is not set.
+const defaultParallel = 8
 
 // pollInterval is 5 % shorter than configured, because the network may delay one poll
 // and not the next.
@@ -180,13 +177,10 @@ func (c *Config) pollInterval() time.Duration {
 }
 
 func (c *Config) journalSize() int {
-	switch {
-	case c.Lean:
+	if c.Lean {
 		return 0
-	case c.JournalSize == 0:
-		return 2000
 	}
-	return c.JournalSize
+	return cmp.Or(c.JournalSize, 2000)
 }
 
 // validationDelay returns how long a document is in process.

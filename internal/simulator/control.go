@@ -41,9 +41,6 @@ func (s *Simulator) Control() http.Handler {
 
 type handleFunc func(pattern string, do func(r *http.Request) (any, error))
 
-// A badRequestError is the error of a request that the control API cannot read.
-type badRequestError struct{ error }
-
 func writeControl(w http.ResponseWriter, v any, err error) {
 	status := http.StatusOK
 	var large *http.MaxBytesError
@@ -70,9 +67,20 @@ func decode(r *http.Request, v any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil && !errors.Is(err, io.EOF) {
-		return badRequestError{fmt.Errorf("simulator: read the body: %w", err)}
+		return fmt.Errorf("simulator: read the body: %w", err)
 	}
 	return nil
+}
+
+// withBody makes a handler of a function that gets the JSON body of a call.
+func withBody[T any](do func(r *http.Request, body T) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		var body T
+		if err := decode(r, &body); err != nil {
+			return nil, err
+		}
+		return do(r, body)
+	}
 }
 
 // okResponse is the response of calls that return no data.
@@ -93,13 +101,9 @@ func (s *Simulator) configView() configView {
 
 func (s *Simulator) controlState(handle handleFunc) {
 	handle("GET /_sim/v1/healthz", func(*http.Request) (any, error) { return okResponse(nil) })
-	handle("POST /_sim/v1/reset", func(r *http.Request) (any, error) {
-		var f *Fixture
-		if err := decode(r, &f); err != nil {
-			return nil, err
-		}
+	handle("POST /_sim/v1/reset", withBody(func(_ *http.Request, f *Fixture) (any, error) {
 		return okResponse(s.Reset(f))
-	})
+	}))
 	handle("GET /_sim/v1/config", func(*http.Request) (any, error) { return s.configView(), nil })
 	handle("PUT /_sim/v1/config", func(r *http.Request) (any, error) {
 		// Fields that are not in the body keep their values.
@@ -151,7 +155,7 @@ func (s *Simulator) controlRecords(handle handleFunc) {
 		if text := r.URL.Query().Get("since"); text != "" {
 			var err error
 			if since, err = strconv.ParseUint(text, 10, 64); err != nil {
-				return nil, badRequestError{errors.New("simulator: since must be the seq of a request")}
+				return nil, errors.New("simulator: since must be the seq of a request")
 			}
 		}
 		return s.requestsSince(since), nil

@@ -9,14 +9,10 @@ import (
 )
 
 func (s *Simulator) controlRules(handle handleFunc) {
-	handle("POST /_sim/v1/rules", func(r *http.Request) (any, error) {
-		var rule Rule
-		if err := decode(r, &rule); err != nil {
-			return nil, err
-		}
+	handle("POST /_sim/v1/rules", withBody(func(_ *http.Request, rule Rule) (any, error) {
 		id, err := s.AddRule(rule)
 		return map[string]string{"id": id}, err
-	})
+	}))
 	handle("GET /_sim/v1/rules", func(*http.Request) (any, error) { return s.Rules(), nil })
 	handle("GET /_sim/v1/rules/{id}", func(r *http.Request) (any, error) {
 		for _, v := range s.Rules() {
@@ -31,47 +27,27 @@ func (s *Simulator) controlRules(handle handleFunc) {
 }
 
 func (s *Simulator) controlTaxpayers(handle handleFunc) {
-	handle("POST /_sim/v1/taxpayers", func(r *http.Request) (any, error) {
-		var t Taxpayer
-		if err := decode(r, &t); err != nil {
-			return nil, err
-		}
+	handle("POST /_sim/v1/taxpayers", withBody(func(_ *http.Request, t Taxpayer) (any, error) {
 		return t, s.AddTaxpayer(t)
-	})
+	}))
 	handle("GET /_sim/v1/taxpayers", func(*http.Request) (any, error) { return s.Taxpayers(), nil })
-	handle("PATCH /_sim/v1/taxpayers/{rnc}", func(r *http.Request) (any, error) {
-		var patch json.RawMessage
-		if err := decode(r, &patch); err != nil {
-			return nil, err
-		}
+	handle("PATCH /_sim/v1/taxpayers/{rnc}", withBody(func(r *http.Request, patch json.RawMessage) (any, error) {
 		return okResponse(s.UpdateTaxpayer(r.PathValue("rnc"), func(t *Taxpayer) error {
 			if err := json.Unmarshal(patch, t); err != nil {
-				return badRequestError{fmt.Errorf("simulator: read the body: %w", err)}
+				return fmt.Errorf("simulator: read the body: %w", err)
 			}
 			return nil
 		}))
-	})
-	handle("POST /_sim/v1/certificates", func(r *http.Request) (any, error) {
-		var in CertificateRequest
-		if err := decode(r, &in); err != nil {
-			return nil, err
-		}
+	}))
+	handle("POST /_sim/v1/certificates", withBody(func(_ *http.Request, in CertificateRequest) (any, error) {
 		return s.IssueCertificate(in)
-	})
-	handle("POST /_sim/v1/peers/{rnc}/send-ecf", func(r *http.Request) (any, error) {
-		var p Push
-		if err := decode(r, &p); err != nil {
-			return nil, err
-		}
+	}))
+	handle("POST /_sim/v1/peers/{rnc}/send-ecf", withBody(func(r *http.Request, p Push) (any, error) {
 		return s.SendECF(r.Context(), r.PathValue("rnc"), p)
-	})
-	handle("POST /_sim/v1/peers/{rnc}/send-acecf", func(r *http.Request) (any, error) {
-		var p Push
-		if err := decode(r, &p); err != nil {
-			return nil, err
-		}
+	}))
+	handle("POST /_sim/v1/peers/{rnc}/send-acecf", withBody(func(r *http.Request, p Push) (any, error) {
 		return s.SendACECF(r.Context(), r.PathValue("rnc"), p)
-	})
+	}))
 	handle("GET /_sim/v1/peers/{rnc}/deliveries", func(r *http.Request) (any, error) { return s.Deliveries(r.PathValue("rnc")), nil })
 }
 
@@ -98,11 +74,7 @@ func (s *Simulator) controlDocuments(handle handleFunc) {
 		}
 		return nil, ErrNotFound
 	})
-	handle("POST /_sim/v1/documents/{id}/verdict", func(r *http.Request) (any, error) {
-		var v Verdict
-		if err := decode(r, &v); err != nil {
-			return nil, err
-		}
+	handle("POST /_sim/v1/documents/{id}/verdict", withBody(func(r *http.Request, v Verdict) (any, error) {
 		return okResponse(s.ForceVerdict(r.PathValue("id"), v))
-	})
+	}))
 }

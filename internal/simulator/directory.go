@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,9 +31,9 @@ func (c *call) newDirectoryEntry(t *Taxpayer) directoryEntry {
 	if t.RNC == emulatorRNC {
 		own = c.origin() + "/" + hostECF + "/" + TestECF + "/emisorreceptor"
 	}
-	e := directoryEntry{Name: t.Name, RNC: t.RNC, Reception: or(t.Receiver.Reception, own), Approval: or(t.Receiver.Approval, own)}
+	e := directoryEntry{Name: t.Name, RNC: t.RNC, Reception: cmp.Or(t.Receiver.Reception, own), Approval: cmp.Or(t.Receiver.Approval, own)}
 	if !t.Receiver.NoAuth {
-		e.Auth = stringPtr(or(t.Receiver.Auth, own))
+		e.Auth = stringPtr(cmp.Or(t.Receiver.Auth, own))
 	}
 	if c.hasFault("F24") {
 		wrong := map[string]string{"dead": "https://receptor.invalid", "private": "https://10.0.0.1", "http": "http://receptor.example"}[c.fault.variant()]
@@ -41,13 +42,6 @@ func (c *call) newDirectoryEntry(t *Taxpayer) directoryEntry {
 		}
 	}
 	return e
-}
-
-func or(s, unless string) string {
-	if s == "" {
-		return unless
-	}
-	return s
 }
 
 // serveDirectory returns all electronic receivers, or one of them. The emulator is listed

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -82,13 +83,6 @@ func (c *call) losesResponse() bool {
 	return c.hasFault("F02") || c.hasFault("F05") || c.hasFault("F06")
 }
 
-func (a *Action) status(defaultValue int) int {
-	if a.Status != 0 {
-		return a.Status
-	}
-	return defaultValue
-}
-
 // applyEarlyFault applies the faults that act before the service. It reports whether the
 // call has ended.
 func (c *call) applyEarlyFault() bool {
@@ -117,14 +111,14 @@ func (c *call) applyEarlyFault() bool {
 	case "F02", "F05", "F06":
 		c.store = c.fault.store(c.fault.Fault != "F05")
 	case "F07":
-		a := response{status: c.fault.status(http.StatusBadRequest), contentType: kindHTML, body: []byte(gatewayPage)}
+		a := response{status: cmp.Or(c.fault.Status, http.StatusBadRequest), contentType: kindHTML, body: []byte(gatewayPage)}
 		if c.fault.variant() == "empty" {
 			a.contentType, a.body = "", nil
 		}
 		c.respondInstead(a)
 		return true
 	case "F08":
-		c.respondInstead(errorBody(c.fault.variant(), c.fault.status(http.StatusBadRequest)))
+		c.respondInstead(errorBody(c.fault.variant(), cmp.Or(c.fault.Status, http.StatusBadRequest)))
 		return true
 	case "F09":
 		if c.fault.variant() == "401" {
@@ -194,7 +188,7 @@ func (c *call) writeWithFault(a response) {
 		}
 		c.dropConnection()
 	case "F05":
-		c.write(response{status: c.fault.status(http.StatusServiceUnavailable), contentType: kindHTML, body: []byte(gatewayPage)})
+		c.write(response{status: cmp.Or(c.fault.Status, http.StatusServiceUnavailable), contentType: kindHTML, body: []byte(gatewayPage)})
 	case "F06":
 		c.write(corrupted(a, c.fault.variant()))
 	case "F22":
@@ -224,10 +218,7 @@ func corrupted(a response, variant string) response {
 
 // writeSlowly sends a response byte by byte.
 func (c *call) writeSlowly(a response) {
-	pause := time.Duration(c.fault.Delay)
-	if pause == 0 {
-		pause = 100 * time.Millisecond
-	}
+	pause := cmp.Or(time.Duration(c.fault.Delay), 100*time.Millisecond)
 	c.entry.Status = a.status
 	c.w.Header().Set("Content-Type", a.contentType)
 	c.w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))

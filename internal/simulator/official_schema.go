@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -34,5 +35,5 @@ func (s *Simulator) validateOfficialSchema(ctx context.Context, x *examination) 
 		return ""
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
-	return or(first, err.Error())
+	return cmp.Or(first, err.Error())
 }

@@ -94,14 +94,9 @@ func (c *call) servePeerReception() response {
 			return response{status: http.StatusUnauthorized}
 		}
 	}
-	if variant == "500" || variant == "html" {
+	if status := map[string]int{"500": http.StatusInternalServerError, "html": http.StatusOK}[variant]; status != 0 {
 		c.countPost("")
-	}
-	switch variant {
-	case "500":
-		return response{status: http.StatusInternalServerError, contentType: kindHTML, body: []byte(gatewayPage)}
-	case "html":
-		return response{status: http.StatusOK, contentType: kindHTML, body: []byte(gatewayPage)}
+		return response{status: status, contentType: kindHTML, body: []byte(gatewayPage)}
 	}
 	up, refused := c.readUpload()
 	if refused != nil {
@@ -111,8 +106,8 @@ func (c *call) servePeerReception() response {
 	if f.RNC == "" || f.ENCF == "" {
 		return jsonResponse(http.StatusBadRequest, "El archivo no es un e-CF.")
 	}
-	if len(variant) == len("arecf-1") && variant[:6] == "arecf-" {
-		reason = variant[6:]
+	if code, ok := strings.CutPrefix(variant, "arecf-"); ok && len(code) == 1 {
+		reason = code
 	}
 	a, err := c.acknowledge(p, up, f, reason, variant)
 	if err != nil {
@@ -168,10 +163,9 @@ func (c *call) checkDelivery(p *peer, up upload) (reason string, f facts) {
 // The caller holds the lock.
 func (s *Simulator) hasAccepted(f facts, sha string, now time.Time) bool {
 	for _, e := range s.state.Environments {
-		for _, d := range e.documentsOf(f.RNC, f.ENCF) {
-			if d.SHA256 == sha && d.decided(now) && d.Verdict.valid() {
-				return true
-			}
+		accepted := func(d *document) bool { return d.SHA256 == sha && d.decided(now) && d.Verdict.valid() }
+		if slices.ContainsFunc(e.documentsOf(f.RNC, f.ENCF), accepted) {
+			return true
 		}
 	}
 	return false

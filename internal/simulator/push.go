@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,9 +44,7 @@ type Pushed struct {
 // SendECF makes a peer send an e-CF in the way of DGII's own emulator: without an XML
 // declaration, with Version 1 and unusual part headers.
 func (s *Simulator) SendECF(ctx context.Context, rnc string, p Push) (*Pushed, error) {
-	if p.Type == "" {
-		p.Type = "31"
-	}
+	p.Type, p.Total = cmp.Or(p.Type, "31"), cmp.Or(p.Total, "118.00")
 	if !strings.Contains("31 33 34 44", p.Type) {
 		return nil, fmt.Errorf("simulator: send e-CF: type must be 31, 33, 34 or 44, not %s", p.Type)
 	}
@@ -60,12 +59,7 @@ func (s *Simulator) SendECF(ctx context.Context, rnc string, p Push) (*Pushed, e
 		name = t.Name
 	}
 	s.mu.Unlock()
-	if p.Total == "" {
-		p.Total = "118.00"
-	}
-	if p.Issued == "" {
-		p.Issued = now.Format(dateLayout)
-	}
+	p.Issued = cmp.Or(p.Issued, now.Format(dateLayout))
 	w := xmlsig.NewWriter("ECF", 2<<10)
 	w.Append(func(b []byte) []byte { return appendPushedECF(b, rnc, name, p, now) })
 	return s.signAndPush(ctx, rnc, p, w, "/fe/recepcion/api/ecf", textproto.MIMEHeader{
@@ -101,7 +95,7 @@ func (s *Simulator) SendACECF(ctx context.Context, rnc string, p Push) (*Pushed,
 	s.mu.Lock()
 	for _, e := range s.state.Environments {
 		for _, d := range e.documentsOf(p.Issuer, p.ENCF) {
-			p.Issued, p.Total = or(p.Issued, d.Facts.Issued), or(p.Total, strings.TrimSuffix(d.Facts.Total, ".00"))
+			p.Issued, p.Total = cmp.Or(p.Issued, d.Facts.Issued), cmp.Or(p.Total, strings.TrimSuffix(d.Facts.Total, ".00"))
 		}
 	}
 	s.mu.Unlock()
@@ -115,7 +109,7 @@ func (s *Simulator) SendACECF(ctx context.Context, rnc string, p Push) (*Pushed,
 	w.Text("RNCComprador", rnc)
 	if p.Reject {
 		w.Text("Estado", "2")
-		w.Text("DetalleMotivoRechazo", or(p.Reason, "Rechazado por el comprador"))
+		w.Text("DetalleMotivoRechazo", cmp.Or(p.Reason, "Rechazado por el comprador"))
 	} else {
 		w.Text("Estado", "1")
 	}

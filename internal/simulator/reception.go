@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -159,19 +160,12 @@ func (s *Simulator) applyFault(c *call, d *document) {
 }
 
 func allReusable(docs []*document, now time.Time) bool {
-	for _, d := range docs {
-		if !d.reusable(now) {
-			return false
-		}
-	}
-	return len(docs) > 0
+	return len(docs) > 0 && !slices.ContainsFunc(docs, func(d *document) bool { return !d.reusable(now) })
 }
 
 func sameBytes(docs []*document, sha string) *document {
-	for _, d := range docs {
-		if d.SHA256 == sha {
-			return d
-		}
+	if i := slices.IndexFunc(docs, func(d *document) bool { return d.SHA256 == sha }); i >= 0 {
+		return docs[i]
 	}
 	return nil
 }
@@ -184,12 +178,7 @@ func (s *Simulator) Settle() {
 	for _, e := range s.state.Environments {
 		for _, d := range e.Documents {
 			d.Stuck, d.Hidden = false, false
-			if d.Due.After(now) {
-				d.Due = now
-			}
-			if d.Visible.After(now) {
-				d.Visible = now
-			}
+			d.Due, d.Visible = minTime(d.Due, now), minTime(d.Visible, now)
 		}
 	}
 }

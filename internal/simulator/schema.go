@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,16 +47,11 @@ func parseSchema(root, schema, documentType string) *schemaElement {
 			fields = fields[:len(fields)-1]
 		}
 		e := &schemaElement{name: fields[0], min: 1, max: 1}
-		switch least, most, _ := strings.Cut(fields[1], ".."); least {
-		case "?":
-			e.min = 0
-		case "1":
-		default:
+		if least, most, several := strings.Cut(fields[1], ".."); several {
 			e.min, _ = strconv.Atoi(least) // the schemas are constants of this package
 			e.max, _ = strconv.Atoi(most)
-		}
-		if _, most, ok := strings.Cut(fields[1], ".."); ok {
-			e.max, _ = strconv.Atoi(most)
+		} else if least == "?" {
+			e.min = 0
 		}
 		if len(fields) > 2 {
 			e.check = textType(fields[2])
@@ -193,14 +189,7 @@ func textType(kind string) func(string) bool {
 		return func(s string) bool { return isDigits(s) && len(s) <= n }
 	case "enum":
 		allowed := strings.Split(argument, ",")
-		return func(s string) bool {
-			for _, a := range allowed {
-				if s == a {
-					return true
-				}
-			}
-			return false
-		}
+		return func(s string) bool { return slices.Contains(allowed, s) }
 	case "upto":
 		return func(s string) bool {
 			v, err := strconv.Atoi(s)

@@ -30,12 +30,12 @@ type AbandonedNumber struct {
 // abandoned.
 func (tx *Tx) AbandonNumbers(ctx context.Context, numbers []AbandonedNumber) error {
 	for _, b := range numbers {
-		_, err := tx.q.ExecContext(ctx, `
+		err := tx.exec(ctx, "abandon number", `
 			INSERT INTO burned (environment, rnc, encf, taxpayer_id, found, detail, at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
 			b.Environment, b.RNC, b.ENCF, b.TaxpayerID, b.Presence, b.Detail, micros(b.At))
 		if err != nil {
-			return tx.d.wrap("abandon number", err)
+			return err
 		}
 	}
 	return nil
@@ -44,18 +44,11 @@ func (tx *Tx) AbandonNumbers(ctx context.Context, numbers []AbandonedNumber) err
 // AbandonedNumbers lists the abandoned numbers of a taxpayer between from and to, both
 // included, the lowest first.
 func (r reader) AbandonedNumbers(ctx context.Context, scope Scope, rnc, from, to string) ([]AbandonedNumber, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "read abandoned numbers", `
 		SELECT encf, found, detail, at FROM burned
 		WHERE environment = $1 AND taxpayer_id = $2 AND rnc = $3 AND encf >= $4 AND encf <= $5 ORDER BY encf`,
-		scope.Environment, scope.TaxpayerID, rnc, from, to)
-	if err != nil {
-		return nil, r.d.wrap("read abandoned numbers", err)
-	}
-	return collect(r.d, "read abandoned numbers", rows, func(row row) (AbandonedNumber, error) {
-		b := AbandonedNumber{Scope: scope, RNC: rnc}
-		var at int64
-		err := row.Scan(&b.ENCF, &b.Presence, &b.Detail, &at)
-		b.At = fromMicros(at)
-		return b, err
+		scope.Environment, scope.TaxpayerID, rnc, from, to), func(b *AbandonedNumber) []any {
+		b.Scope, b.RNC = scope, rnc
+		return []any{&b.ENCF, &b.Presence, &b.Detail, instant(&b.At)}
 	})
 }

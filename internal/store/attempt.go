@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"strconv"
 	"time"
 
@@ -41,42 +40,32 @@ const ofReplacedNumber = `EXISTS (SELECT 1 FROM issued_documents r WHERE r.forme
 
 // Attempts lists the attempts to send a document, the first one first.
 func (r reader) Attempts(ctx context.Context, scope Scope, documentID string) ([]Attempt, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "read attempts", `
 		SELECT number, kind, sha256, opened_at, closed_at, class, detail,
 			`+ofReplacedNumber+`
 		FROM attempts a
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 ORDER BY number`,
-		scope.Environment, scope.TaxpayerID, documentID)
-	if err != nil {
-		return nil, r.d.wrap("read attempts", err)
-	}
-	return collect(r.d, "read attempts", rows, func(row row) (Attempt, error) {
-		a := Attempt{Scope: scope, DocumentID: documentID}
-		var opened int64
-		var closed sql.NullInt64
-		err := row.Scan(&a.Number, &a.Kind, &a.Digest, &opened, &closed, &a.Class, &a.Cause, &a.Replaced)
-		a.OpenedAt, a.ClosedAt = fromMicros(opened), fromOptionalMicros(closed)
-		return a, err
+		scope.Environment, scope.TaxpayerID, documentID), func(a *Attempt) []any {
+		a.Scope, a.DocumentID = scope, documentID
+		return []any{&a.Number, &a.Kind, &a.Digest, instant(&a.OpenedAt), instant(&a.ClosedAt), &a.Class, &a.Cause, &a.Replaced}
 	})
 }
 
 // OpenAttempt records that the service is about to send a document. Attempts are
 // numbered from 1.
 func (b *Batch) OpenAttempt(a Attempt) *Batch {
-	return b.add(statement{`
+	return b.add(do(`
 		INSERT INTO attempts (document_id, number, environment, taxpayer_id, kind, sha256, opened_at, closed_at, class, detail)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, '', '')`, []any{
-		a.DocumentID, a.Number, string(a.Environment), a.TaxpayerID, a.Kind, a.Digest, micros(a.OpenedAt),
-	}}, nil)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, '', '')`,
+		a.DocumentID, a.Number, string(a.Environment), a.TaxpayerID, a.Kind, a.Digest, micros(a.OpenedAt)), nil)
 }
 
 // CloseAttempt records how an attempt ended. It does not change a closed attempt.
 func (b *Batch) CloseAttempt(a Attempt) *Batch {
-	return b.add(statement{`
+	return b.add(do(`
 		UPDATE attempts SET closed_at = $5, class = $6, detail = $7
-		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND number = $4 AND closed_at IS NULL`, []any{
-		string(a.Environment), a.TaxpayerID, a.DocumentID, a.Number, micros(a.ClosedAt), string(a.Class), string(a.Cause),
-	}}, nil)
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND number = $4 AND closed_at IS NULL`,
+		string(a.Environment), a.TaxpayerID, a.DocumentID, a.Number, micros(a.ClosedAt), string(a.Class), string(a.Cause)), nil)
 }
 
 // Unsent selects documents of a number range that wait to be sent to the tax authority.
@@ -125,14 +114,11 @@ func (s *Store) OpenLostAttempts(ctx context.Context, n NumberRange, u Unsent, a
 // mainJobsAfter lists jobs of a taxpayer in the main queue, in the order of the index
 // jobs_of_taxpayer.
 func (r reader) mainJobsAfter(ctx context.Context, scope Scope, after dueJob, limit int) ([]dueJob, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list jobs", `
 		SELECT document_id, taxpayer_id, run_at FROM jobs
 		WHERE environment = $1 AND queue = $2 AND taxpayer_id = $3 AND (run_at, document_id) > ($4, $5)
-		ORDER BY taxpayer_id, run_at, document_id LIMIT `+strconv.Itoa(limit), scope.Environment, QueueMain, scope.TaxpayerID, after.runAt, after.documentID)
-	if err != nil {
-		return nil, r.d.wrap("list jobs", err)
-	}
-	return collect(r.d, "list jobs", rows, scanDueJob)
+		ORDER BY taxpayer_id, run_at, document_id LIMIT `+strconv.Itoa(limit), scope.Environment, QueueMain, scope.TaxpayerID, after.runAt, after.documentID),
+		(*dueJob).columns)
 }
 
 // openLostAttempts opens the attempts of the selected documents among the given jobs, and
@@ -162,10 +148,5 @@ func (tx *Tx) openLostAttempts(ctx context.Context, n NumberRange, u Unsent, at 
 		WHERE j.document_id IN (` + ids + `) AND j.stage = 'submit' AND i.range_id = ` + next(n.ID) + conditions + `
 			AND NOT EXISTS (SELECT 1 FROM attempts o WHERE o.document_id = i.document_id AND o.closed_at IS NULL)
 		ON CONFLICT DO NOTHING` // a worker has opened one at the same moment
-	result, err := tx.q.ExecContext(ctx, text, args...)
-	if err != nil {
-		return 0, tx.d.wrap("open lost attempts", err)
-	}
-	opened, err := result.RowsAffected()
-	return opened, tx.d.wrap("open lost attempts", err)
+	return tx.run(ctx, "open lost attempts", do(text, args...))
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"strconv"
 	"time"
 
@@ -18,18 +17,9 @@ type EndingCertificate struct {
 // EndingCertificates lists the taxpayers of an environment whose certificates all end
 // before a moment, the first end first. Revoked certificates do not count.
 func (r reader) EndingCertificates(ctx context.Context, env fiscal.Environment, before time.Time) ([]EndingCertificate, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list ending certificates", `
 		SELECT taxpayer_id, max(not_after) FROM certificates WHERE environment = $1 AND revoked_at IS NULL
-		GROUP BY taxpayer_id HAVING max(not_after) < $2 ORDER BY 2, 1`, env, micros(before))
-	if err != nil {
-		return nil, r.d.wrap("list ending certificates", err)
-	}
-	return collect(r.d, "list ending certificates", rows, func(row row) (c EndingCertificate, err error) {
-		var end int64
-		err = row.Scan(&c.TaxpayerID, &end)
-		c.NotAfter = fromMicros(end)
-		return c, err
-	})
+		GROUP BY taxpayer_id HAVING max(not_after) < $2 ORDER BY 2, 1`, env, micros(before)), func(c *EndingCertificate) []any { return []any{&c.TaxpayerID, instant(&c.NotAfter)} })
 }
 
 // EndingCredential is a credential that is valid and ends soon.
@@ -41,19 +31,10 @@ type EndingCredential struct {
 // EndingCredentials lists the credentials of an environment that are valid at now and end
 // before another moment, the first end first.
 func (r reader) EndingCredentials(ctx context.Context, env fiscal.Environment, now, before time.Time) ([]EndingCredential, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list ending credentials", `
 		SELECT taxpayer_id, id, prefix, expires_at FROM credentials
 		WHERE environment = $1 AND revoked_at IS NULL AND expires_at > $2 AND expires_at < $3 ORDER BY expires_at, id`,
-		env, micros(now), micros(before))
-	if err != nil {
-		return nil, r.d.wrap("list ending credentials", err)
-	}
-	return collect(r.d, "list ending credentials", rows, func(row row) (c EndingCredential, err error) {
-		var end int64
-		err = row.Scan(&c.TaxpayerID, &c.ID, &c.Prefix, &end)
-		c.ExpiresAt = fromMicros(end)
-		return c, err
-	})
+		env, micros(now), micros(before)), func(c *EndingCredential) []any { return []any{&c.TaxpayerID, &c.ID, &c.Prefix, instant(&c.ExpiresAt)} })
 }
 
 // NumbersLeft is how many numbers of a type a taxpayer has left.
@@ -65,18 +46,11 @@ type NumbersLeft struct {
 // NumbersLeft returns the numbers that the taxpayers of an environment have left on a
 // day, one entry for each taxpayer and type.
 func (r reader) NumbersLeft(ctx context.Context, env fiscal.Environment, day fiscal.Date) ([]NumbersLeft, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "read numbers left", `
 		SELECT taxpayer_id, ecf_type,
 			cast(sum(CASE WHEN fenced_at IS NULL AND (expires = '' OR expires >= $2) THEN last_number - next_number + 1 ELSE 0 END) AS bigint),
 			cast(sum(CASE WHEN fenced_at IS NULL THEN 0 ELSE 1 END) AS bigint)
-		FROM number_ranges WHERE environment = $1 GROUP BY taxpayer_id, ecf_type ORDER BY taxpayer_id, ecf_type`, env, day.String())
-	if err != nil {
-		return nil, r.d.wrap("read numbers left", err)
-	}
-	return collect(r.d, "read numbers left", rows, func(row row) (n NumbersLeft, err error) {
-		err = row.Scan(&n.TaxpayerID, &n.Type, &n.Left, &n.Fenced)
-		return n, err
-	})
+		FROM number_ranges WHERE environment = $1 GROUP BY taxpayer_id, ecf_type ORDER BY taxpayer_id, ecf_type`, env, day.String()), func(n *NumbersLeft) []any { return []any{&n.TaxpayerID, &n.Type, &n.Left, &n.Fenced} })
 }
 
 // TroubledEndpoint is an endpoint that fails or is disabled.
@@ -90,34 +64,15 @@ type TroubledEndpoint struct {
 // TroubledEndpoints lists the endpoints of an environment whose last delivery failed, or
 // that the service or a person has disabled.
 func (r reader) TroubledEndpoints(ctx context.Context, env fiscal.Environment) ([]TroubledEndpoint, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list troubled endpoints", `
 		SELECT taxpayer_id, id, url, CASE WHEN status = 'disabled' THEN 1 ELSE 0 END, failures, failing_since FROM endpoints
-		WHERE environment = $1 AND (status = 'disabled' OR status = 'enabled' AND failures > 0) ORDER BY id`, env)
-	if err != nil {
-		return nil, r.d.wrap("list troubled endpoints", err)
-	}
-	return collect(r.d, "list troubled endpoints", rows, func(row row) (e TroubledEndpoint, err error) {
-		var disabled int64
-		var since sql.NullInt64
-		err = row.Scan(&e.TaxpayerID, &e.ID, &e.URL, &disabled, &e.Failures, &since)
-		e.Disabled, e.FailingSince = disabled == 1, fromOptionalMicros(since)
-		return e, err
+		WHERE environment = $1 AND (status = 'disabled' OR status = 'enabled' AND failures > 0) ORDER BY id`, env), func(e *TroubledEndpoint) []any {
+		return []any{&e.TaxpayerID, &e.ID, &e.URL, &e.Disabled, &e.Failures, instant(&e.FailingSince)}
 	})
 }
 
 // Contingencies lists the contingencies of an environment, the newest first.
 func (r reader) Contingencies(ctx context.Context, env fiscal.Environment, limit int) ([]Contingency, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT started_at, ended_at FROM contingencies WHERE environment = $1 ORDER BY started_at DESC LIMIT `+strconv.Itoa(limit), env)
-	if err != nil {
-		return nil, r.d.wrap("list contingencies", err)
-	}
-	return collect(r.d, "list contingencies", rows, func(row row) (Contingency, error) {
-		c := Contingency{Environment: env}
-		var started int64
-		var ended sql.NullInt64
-		err := row.Scan(&started, &ended)
-		c.StartedAt, c.EndedAt = fromMicros(started), fromOptionalMicros(ended)
-		return c, err
-	})
+	return collect(r.rows(ctx, "list contingencies", `
+		SELECT started_at, ended_at FROM contingencies WHERE environment = $1 ORDER BY started_at DESC LIMIT `+strconv.Itoa(limit), env), contingencyOf(env))
 }

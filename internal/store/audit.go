@@ -37,38 +37,36 @@ func (tx *Tx) Audit(ctx context.Context, c AuditEntry) error {
 		At: tx.now().Truncate(time.Microsecond), Caller: audit.CallerOf(ctx), Action: c.Action, Object: c.Object,
 		Environment: string(c.Scope.Environment), TaxpayerID: c.Scope.TaxpayerID, Before: before, After: after,
 	}
-	var previous []byte
-	err = tx.q.QueryRowContext(ctx, `
-		UPDATE audit_head SET seq = seq + 1 WHERE id = 1 RETURNING seq, hash`).Scan(&e.Seq, &previous)
+	previous, err := one(tx.rows(ctx, "number audit entry", `
+		UPDATE audit_head SET seq = seq + 1 WHERE id = 1 RETURNING seq, hash`), headColumns)
 	if err != nil {
-		return tx.d.wrap("number audit entry", err)
+		return err
 	}
-	e.Hash = e.ChainHash(previous)
-	_, err = tx.q.ExecContext(ctx, `
+	e.Seq = previous.Seq
+	e.Hash = e.ChainHash(previous.Hash)
+	err = tx.exec(ctx, "add audit entry", `
 		INSERT INTO audit_entries (`+auditColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 		e.Seq, micros(e.At), e.Caller.Actor, e.Caller.From, e.Caller.RequestID, e.Caller.Reason, e.Action, e.Object,
 		e.Environment, e.TaxpayerID, e.Before, e.After, e.Hash)
 	if err != nil {
-		return tx.d.wrap("add audit entry", err)
+		return err
 	}
-	_, err = tx.q.ExecContext(ctx, `UPDATE audit_head SET hash = $1 WHERE id = 1`, e.Hash)
-	return tx.d.wrap("chain audit entry", err)
+	return tx.exec(ctx, "chain audit entry", `UPDATE audit_head SET hash = $1 WHERE id = 1`, e.Hash)
 }
 
 // AuditOnce is Audit, unless the log has the same action on the same object since the
 // given instant. It reports whether it has added an entry.
 func (tx *Tx) AuditOnce(ctx context.Context, c AuditEntry, since time.Time) (fresh bool, err error) {
 	// The lock keeps another node from adding the entry after the look-up.
-	if _, err := tx.q.ExecContext(ctx, `UPDATE audit_head SET seq = seq WHERE id = $1`, 1); err != nil {
-		return false, tx.d.wrap("lock audit log", err)
+	if err := tx.exec(ctx, "lock audit log", `UPDATE audit_head SET seq = seq WHERE id = $1`, 1); err != nil {
+		return false, err
 	}
-	var known int
-	err = tx.q.QueryRowContext(ctx, `
+	known, err := one(tx.rows(ctx, "read audit log", `
 		SELECT count(*) FROM audit_entries WHERE object = $1 AND action = $2 AND at > $3 AND environment = $4 AND taxpayer_id = $5`,
-		c.Object, c.Action, micros(since), string(c.Scope.Environment), c.Scope.TaxpayerID).Scan(&known)
+		c.Object, c.Action, micros(since), string(c.Scope.Environment), c.Scope.TaxpayerID), only[int])
 	if err != nil || known > 0 {
-		return false, tx.d.wrap("read audit log", err)
+		return false, err
 	}
 	return true, tx.Audit(ctx, c)
 }
@@ -175,52 +173,41 @@ func likeParts(part string) (lower, exact string) {
 }
 
 func (r reader) auditEntries(ctx context.Context, text string, args []any) ([]audit.Entry, error) {
-	rows, err := r.q.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, r.d.wrap("read audit log", err)
-	}
-	return collect(r.d, "read audit log", rows, func(r row) (e audit.Entry, err error) {
-		var at int64
-		err = r.Scan(&e.Seq, &at, &e.Caller.Actor, &e.Caller.From, &e.Caller.RequestID, &e.Caller.Reason, &e.Action, &e.Object,
-			&e.Environment, &e.TaxpayerID, &e.Before, &e.After, &e.Hash)
-		e.At = fromMicros(at)
-		return e, err
+	return collect(r.rows(ctx, "read audit log", text, args...), func(e *audit.Entry) []any {
+		return []any{
+			&e.Seq, instant(&e.At), &e.Caller.Actor, &e.Caller.From, &e.Caller.RequestID, &e.Caller.Reason,
+			&e.Action, &e.Object, &e.Environment, &e.TaxpayerID, &e.Before, &e.After, &e.Hash,
+		}
 	})
 }
 
 // AuditHead returns the recorded end of the audit log.
-func (r reader) AuditHead(ctx context.Context) (h audit.Head, err error) {
-	err = r.q.QueryRowContext(ctx, `SELECT seq, hash FROM audit_head WHERE id = 1`).Scan(&h.Seq, &h.Hash)
-	return h, r.d.wrap("read the end of the audit log", err)
+func (r reader) AuditHead(ctx context.Context) (audit.Head, error) {
+	return one(r.rows(ctx, "read the end of the audit log", `SELECT seq, hash FROM audit_head WHERE id = 1`), headColumns)
 }
+
+func headColumns(h *audit.Head) []any { return []any{&h.Seq, &h.Hash} }
 
 // AddAuditCheckpoint stores a signed checkpoint. It does not change a stored one.
 func (tx *Tx) AddAuditCheckpoint(ctx context.Context, p audit.Checkpoint) error {
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "add audit checkpoint", `
 		INSERT INTO audit_checkpoints (seq, hash, at, signature) VALUES ($1, $2, $3, $4) ON CONFLICT (seq) DO NOTHING`,
 		p.Seq, p.Hash, p.At, p.Signature)
-	return tx.d.wrap("add audit checkpoint", err)
 }
 
 // AuditCheckpoints lists the stored checkpoints, the oldest first.
 func (r reader) AuditCheckpoints(ctx context.Context) ([]audit.Checkpoint, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT seq, hash, at, signature FROM audit_checkpoints ORDER BY seq`)
-	if err != nil {
-		return nil, r.d.wrap("read audit checkpoints", err)
-	}
-	return collect(r.d, "read audit checkpoints", rows, func(r row) (p audit.Checkpoint, err error) {
-		err = r.Scan(&p.Seq, &p.Hash, &p.At, &p.Signature)
-		return p, err
-	})
+	return collect(r.rows(ctx, "read audit checkpoints", `SELECT seq, hash, at, signature FROM audit_checkpoints ORDER BY seq`), checkpointColumns)
 }
 
 // LatestAuditCheckpoint returns the stored checkpoint with the most entries. The error is
 // ErrNotFound when there is none.
-func (r reader) LatestAuditCheckpoint(ctx context.Context) (p audit.Checkpoint, err error) {
-	err = r.q.QueryRowContext(ctx, `SELECT seq, hash, at, signature FROM audit_checkpoints ORDER BY seq DESC LIMIT 1`).
-		Scan(&p.Seq, &p.Hash, &p.At, &p.Signature)
-	return p, r.d.wrap("read audit checkpoint", err)
+func (r reader) LatestAuditCheckpoint(ctx context.Context) (audit.Checkpoint, error) {
+	return one(r.rows(ctx, "read audit checkpoint", `
+		SELECT seq, hash, at, signature FROM audit_checkpoints ORDER BY seq DESC LIMIT 1`), checkpointColumns)
 }
+
+func checkpointColumns(p *audit.Checkpoint) []any { return []any{&p.Seq, &p.Hash, &p.At, &p.Signature} }
 
 // digestText returns the SHA-256 of some bytes in hexadecimal; empty for none.
 func digestText(data []byte) string {

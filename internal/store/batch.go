@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-
-	"github.com/fiscalhub/fiscalhub/internal/database"
 )
 
 // A Batch is a list of writes that the engine commits together or not at all. It
@@ -39,9 +37,9 @@ func (s *Store) Commit(ctx context.Context, b *Batch) error {
 	if b.err != nil {
 		return b.err
 	}
-	statements := make([]database.Statement, len(b.writes))
+	statements := make([]statement, len(b.writes))
 	for i, w := range b.writes {
-		statements[i] = database.Statement(w.statement)
+		statements[i] = w.statement
 	}
 	err := s.Batch(ctx, statements, func(rows []int64) error {
 		for i, w := range b.writes {
@@ -60,7 +58,7 @@ func (tx *Tx) Do(ctx context.Context, b *Batch) error {
 		return b.err
 	}
 	for _, w := range b.writes {
-		rows, err := w.run(ctx, tx.q)
+		rows, err := w.Run(ctx, tx.q)
 		if err == nil && rows == 0 {
 			err = w.idle
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,29 +51,24 @@ func (tx *Tx) addBuyers(ctx context.Context, entries []IndexEntry) error {
 		}
 	}
 	err := inChunks(buyers, 6, func(some []any, list string) error {
-		_, err := tx.q.ExecContext(ctx, `
+		return tx.exec(ctx, "add buyers", `
 			INSERT INTO buyers (environment, taxpayer_id, id, rnc, name, words)
 			VALUES `+list+` ON CONFLICT DO NOTHING`, some...)
-		return tx.d.wrap("add buyers", err)
 	})
 	if err != nil {
 		return err
 	}
 	return inChunks(words, 4, func(some []any, list string) error {
-		_, err := tx.q.ExecContext(ctx, `
+		return tx.exec(ctx, "add words of buyers", `
 			INSERT INTO buyer_words (environment, taxpayer_id, word, buyer_id)
 			VALUES `+list+` ON CONFLICT DO NOTHING`, some...)
-		return tx.d.wrap("add words of buyers", err)
 	})
 }
 
 const buyerColumns = `b.environment, b.taxpayer_id, b.id, b.rnc, b.name, b.words`
 
-func scanBuyer(r row) (b Buyer, err error) {
-	var words string
-	err = r.Scan(&b.Environment, &b.TaxpayerID, &b.ID, &b.RNC, &b.Name, &words)
-	b.Words = strings.Fields(words)
-	return b, err
+func (b *Buyer) columns() []any {
+	return []any{&b.Environment, &b.TaxpayerID, &b.ID, &b.RNC, &b.Name, via(&b.Words, strings.Fields)}
 }
 
 // Within limits a search to an environment and to taxpayers of it.
@@ -86,15 +82,7 @@ type Within struct {
 
 // Allows reports whether the search may show a row of a taxpayer.
 func (w Within) Allows(taxpayerID string) bool {
-	if w.All {
-		return true
-	}
-	for _, id := range w.Taxpayers {
-		if id == taxpayerID {
-			return true
-		}
-	}
-	return false
+	return w.All || slices.Contains(w.Taxpayers, taxpayerID)
 }
 
 // and returns the condition on the taxpayers for a statement whose next argument is
@@ -113,23 +101,18 @@ func (w Within) and(column string, next int) (condition string, args []any) {
 // BuyersByRNC lists up to limit buyers with an RNC.
 func (r reader) BuyersByRNC(ctx context.Context, within Within, rnc string, limit int) ([]Buyer, error) {
 	and, args := within.and(`b.taxpayer_id`, 3)
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "find buyers by RNC", `
 		SELECT `+buyerColumns+` FROM buyers b WHERE b.environment = $1 AND b.rnc = $2`+and+`
-		LIMIT `+strconv.Itoa(limit), append([]any{within.Environment, rnc}, args...)...)
-	if err != nil {
-		return nil, r.d.wrap("find buyers by RNC", err)
-	}
-	return collect(r.d, "find buyers by RNC", rows, scanBuyer)
+		LIMIT `+strconv.Itoa(limit), append([]any{within.Environment, rnc}, args...)...), (*Buyer).columns)
 }
 
 // CountBuyersByWord counts the words with a prefix in the names of buyers, up to limit.
-func (r reader) CountBuyersByWord(ctx context.Context, within Within, prefix string, limit int) (n int, err error) {
+func (r reader) CountBuyersByWord(ctx context.Context, within Within, prefix string, limit int) (int, error) {
 	and, args := within.and(`w.taxpayer_id`, 4)
-	err = r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "count buyers by name", `
 		SELECT count(*) FROM (
 			SELECT 1 FROM buyer_words w WHERE w.environment = $1 AND w.word >= $2 AND w.word < $3`+and+` LIMIT `+strconv.Itoa(limit)+`) AS found`,
-		append([]any{within.Environment, prefix, prefix + lastRune}, args...)...).Scan(&n)
-	return n, r.d.wrap("count buyers by name", err)
+		append([]any{within.Environment, prefix, prefix + lastRune}, args...)...), only[int])
 }
 
 // lastRune follows a prefix in the upper limit of the words that have it.
@@ -139,26 +122,21 @@ const lastRune = "\U0010FFFF"
 // that word. It looks at up to limit words.
 func (r reader) BuyersByWord(ctx context.Context, within Within, prefix string, limit int) ([]Buyer, error) {
 	and, args := within.and(`w.taxpayer_id`, 4)
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "find buyers by name", `
 		SELECT `+buyerColumns+` FROM (
 			SELECT w.environment, w.taxpayer_id, w.buyer_id, w.word FROM buyer_words w
 			WHERE w.environment = $1 AND w.word >= $2 AND w.word < $3`+and+`
 			ORDER BY w.word LIMIT `+strconv.Itoa(limit)+`) AS found
 		JOIN buyers b ON b.environment = found.environment AND b.taxpayer_id = found.taxpayer_id AND b.id = found.buyer_id
 		ORDER BY found.word, b.taxpayer_id, b.id`,
-		append([]any{within.Environment, prefix, prefix + lastRune}, args...)...)
-	if err != nil {
-		return nil, r.d.wrap("find buyers by name", err)
-	}
-	return collect(r.d, "find buyers by name", rows, scanBuyer)
+		append([]any{within.Environment, prefix, prefix + lastRune}, args...)...), (*Buyer).columns)
 }
 
 // BuyerOfDocument reads the buyer of a document from the index. The error is ErrNotFound
 // when the document names no buyer, or is not indexed yet.
 func (r reader) BuyerOfDocument(ctx context.Context, scope Scope, documentID string) (Buyer, error) {
-	b, err := scanBuyer(r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read the buyer of a document", `
 		SELECT `+buyerColumns+` FROM document_index x
 		JOIN buyers b ON b.environment = x.environment AND b.taxpayer_id = x.taxpayer_id AND b.id = x.buyer_id
-		WHERE x.environment = $1 AND x.taxpayer_id = $2 AND x.document_id = $3`, scope.Environment, scope.TaxpayerID, documentID))
-	return b, r.d.wrap("read the buyer of a document", err)
+		WHERE x.environment = $1 AND x.taxpayer_id = $2 AND x.document_id = $3`, scope.Environment, scope.TaxpayerID, documentID), (*Buyer).columns)
 }

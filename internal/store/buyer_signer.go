@@ -32,10 +32,10 @@ func (s BuyerSigner) object() string { return "buyer:" + s.BuyerRNC }
 
 // LearnBuyerSigner adds a signer, unless the signer is known already.
 func (b *Batch) LearnBuyerSigner(s BuyerSigner) *Batch {
-	return b.add(statement{`
+	return b.add(do(`
 		INSERT INTO buyer_signers (environment, taxpayer_id, buyer_rnc, signer, basis, document_id, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT DO NOTHING`, s.args()}, nil)
+		ON CONFLICT DO NOTHING`, s.args()...), nil)
 }
 
 func (s BuyerSigner) args() []any {
@@ -50,12 +50,12 @@ func (tx *Tx) ConfirmBuyerSigner(ctx context.Context, s BuyerSigner) error {
 		return err
 	}
 	s.Basis, s.DocumentID = ByOperator, ""
-	_, err := tx.q.ExecContext(ctx, `
+	err := tx.exec(ctx, "confirm signer", `
 		INSERT INTO buyer_signers (environment, taxpayer_id, buyer_rnc, signer, basis, document_id, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (environment, taxpayer_id, buyer_rnc, signer) DO UPDATE SET basis = excluded.basis, document_id = excluded.document_id`, s.args()...)
 	if err != nil {
-		return tx.d.wrap("confirm signer", err)
+		return err
 	}
 	return tx.Audit(ctx, AuditEntry{s.Scope, "buyer.confirm", s.object(), nil, map[string]any{"signer": s.Signer}})
 }
@@ -63,9 +63,9 @@ func (tx *Tx) ConfirmBuyerSigner(ctx context.Context, s BuyerSigner) error {
 // RemoveBuyerSigner removes a signer. The error is ErrNotFound when the signer is not
 // known. A later acknowledgement of the signer adds it again.
 func (tx *Tx) RemoveBuyerSigner(ctx context.Context, s BuyerSigner) error {
-	err := tx.writeOne(ctx, "remove signer", ErrNotFound, statement{`
+	err := tx.writeOne(ctx, "remove signer", ErrNotFound, do(`
 		DELETE FROM buyer_signers WHERE environment = $1 AND taxpayer_id = $2 AND buyer_rnc = $3 AND signer = $4`,
-		[]any{string(s.Environment), s.TaxpayerID, s.BuyerRNC, s.Signer}})
+		string(s.Environment), s.TaxpayerID, s.BuyerRNC, s.Signer))
 	if err != nil {
 		return err
 	}
@@ -74,27 +74,18 @@ func (tx *Tx) RemoveBuyerSigner(ctx context.Context, s BuyerSigner) error {
 
 // IsBuyerSigner reports whether a signer is known to act for a buyer.
 func (r reader) IsBuyerSigner(ctx context.Context, scope Scope, buyerRNC, signer string) (bool, error) {
-	var n int64
-	err := r.q.QueryRowContext(ctx, `
+	n, err := one(r.rows(ctx, "find signer", `
 		SELECT count(*) FROM buyer_signers WHERE environment = $1 AND taxpayer_id = $2 AND buyer_rnc = $3 AND signer = $4`,
-		scope.Environment, scope.TaxpayerID, buyerRNC, signer).Scan(&n)
-	return n > 0, r.d.wrap("find signer", err)
+		scope.Environment, scope.TaxpayerID, buyerRNC, signer), only[int64])
+	return n > 0, err
 }
 
 // BuyerSigners lists the signers of the buyers of all taxpayers, by buyer. Only the
 // operator uses it.
 func (r reader) BuyerSigners(ctx context.Context) ([]BuyerSigner, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list signers", `
 		SELECT environment, taxpayer_id, buyer_rnc, signer, basis, document_id, created_at FROM buyer_signers
-		ORDER BY environment, taxpayer_id, buyer_rnc, signer`)
-	if err != nil {
-		return nil, r.d.wrap("list signers", err)
-	}
-	return collect(r.d, "list signers", rows, func(row row) (BuyerSigner, error) {
-		var s BuyerSigner
-		var created int64
-		err := row.Scan(&s.Environment, &s.TaxpayerID, &s.BuyerRNC, &s.Signer, &s.Basis, &s.DocumentID, &created)
-		s.CreatedAt = fromMicros(created)
-		return s, err
+		ORDER BY environment, taxpayer_id, buyer_rnc, signer`), func(s *BuyerSigner) []any {
+		return []any{&s.Environment, &s.TaxpayerID, &s.BuyerRNC, &s.Signer, &s.Basis, &s.DocumentID, instant(&s.CreatedAt)}
 	})
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"time"
 )
 
@@ -76,7 +75,7 @@ func (tx *Tx) AddCertificate(ctx context.Context, c Certificate) (Certificate, e
 		return Certificate{}, err
 	}
 	fingerprint := sha256.Sum256(c.DER)
-	_, err := tx.q.ExecContext(ctx, `
+	err := tx.exec(ctx, "add certificate", `
 		INSERT INTO certificates (id, environment, taxpayer_id, fingerprint, certificate, subject, serial, person,
 			not_before, not_after, sealed, sealed_version, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
@@ -84,14 +83,14 @@ func (tx *Tx) AddCertificate(ctx context.Context, c Certificate) (Certificate, e
 		c.ID, c.Environment, c.TaxpayerID, fingerprint[:], c.DER, c.Subject, c.Serial, c.Person,
 		micros(c.NotBefore), micros(c.NotAfter), c.Sealed, c.SealedVersion, micros(c.CreatedAt))
 	if err != nil {
-		return Certificate{}, tx.d.wrap("add certificate", err)
+		return Certificate{}, err
 	}
-	stored, err := scanCertificate(tx.q.QueryRowContext(ctx, `
+	stored, err := one(tx.rows(ctx, "read certificate", `
 		SELECT `+certificateColumns+`
 		FROM certificates WHERE environment = $1 AND taxpayer_id = $2 AND fingerprint = $3`,
-		c.Environment, c.TaxpayerID, fingerprint[:]))
+		c.Environment, c.TaxpayerID, fingerprint[:]), (*Certificate).columns)
 	if err != nil || stored.ID != c.ID {
-		return stored, tx.d.wrap("read certificate", err)
+		return stored, err
 	}
 	return stored, tx.Audit(ctx, AuditEntry{c.Scope, "certificate.import", "certificate:" + c.ID, nil, c.auditFields()})
 }
@@ -107,18 +106,17 @@ func (c Certificate) auditFields() map[string]any {
 // RevokeCertificate keeps a certificate from signing. It does not change a revoked
 // certificate. The error is ErrNotFound when there is no such certificate.
 func (tx *Tx) RevokeCertificate(ctx context.Context, scope Scope, id string, at time.Time) error {
-	changed, err := tx.write(ctx, "revoke certificate", statement{`
+	changed, err := tx.write(ctx, "revoke certificate", do(`
 		UPDATE certificates SET revoked_at = $4 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND revoked_at IS NULL`,
-		[]any{scope.Environment, scope.TaxpayerID, id, micros(at)}})
+		scope.Environment, scope.TaxpayerID, id, micros(at)))
 	if err != nil {
 		return err
 	}
 	if !changed {
-		var known int
-		err := tx.q.QueryRowContext(ctx, `
+		_, err := one(tx.rows(ctx, "read certificate", `
 			SELECT 1 FROM certificates WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
-			scope.Environment, scope.TaxpayerID, id).Scan(&known)
-		return tx.d.wrap("read certificate", err)
+			scope.Environment, scope.TaxpayerID, id), only[int])
+		return err
 	}
 	return tx.Audit(ctx, AuditEntry{scope, "certificate.revoke", "certificate:" + id, nil, map[string]any{"revoked_at": auditTime(at)}})
 }
@@ -126,46 +124,30 @@ func (tx *Tx) RevokeCertificate(ctx context.Context, scope Scope, id string, at 
 // RewrapCertificate replaces the encrypted key of a certificate. It is the same key,
 // encrypted with another master key.
 func (tx *Tx) RewrapCertificate(ctx context.Context, c Certificate) error {
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "rewrap certificate", `
 		UPDATE certificates SET sealed = $4 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
 		c.Environment, c.TaxpayerID, c.ID, c.Sealed)
-	return tx.d.wrap("rewrap certificate", err)
 }
 
 // Certificates lists the certificates of all taxpayers and environments, the
 // oldest import first. The operator and the rotation of the master key use it.
 func (r reader) Certificates(ctx context.Context) ([]Certificate, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list certificates", `
 		SELECT `+certificateColumns+`
-		FROM certificates ORDER BY id`)
-	if err != nil {
-		return nil, r.d.wrap("list certificates", err)
-	}
-	return collect(r.d, "list certificates", rows, scanCertificate)
+		FROM certificates ORDER BY id`), (*Certificate).columns)
 }
 
 // CertificatesOf lists the certificates of a taxpayer in an environment, the
 // oldest import first.
 func (r reader) CertificatesOf(ctx context.Context, scope Scope) ([]Certificate, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list certificates", `
 		SELECT `+certificateColumns+`
-		FROM certificates WHERE environment = $1 AND taxpayer_id = $2 ORDER BY id`, scope.Environment, scope.TaxpayerID)
-	if err != nil {
-		return nil, r.d.wrap("list certificates", err)
-	}
-	return collect(r.d, "list certificates", rows, scanCertificate)
+		FROM certificates WHERE environment = $1 AND taxpayer_id = $2 ORDER BY id`, scope.Environment, scope.TaxpayerID), (*Certificate).columns)
 }
 
-func scanCertificate(r row) (Certificate, error) {
-	var c Certificate
-	var notBefore, notAfter, created int64
-	var revoked sql.NullInt64
-	err := r.Scan(&c.ID, &c.Environment, &c.TaxpayerID, &c.DER, &c.Subject, &c.Serial, &c.Person, &notBefore, &notAfter,
-		&c.Sealed, &c.SealedVersion, &created, &revoked)
-	if err != nil {
-		return Certificate{}, err
+func (c *Certificate) columns() []any {
+	return []any{
+		&c.ID, &c.Environment, &c.TaxpayerID, &c.DER, &c.Subject, &c.Serial, &c.Person, instant(&c.NotBefore),
+		instant(&c.NotAfter), &c.Sealed, &c.SealedVersion, instant(&c.CreatedAt), instant(&c.RevokedAt),
 	}
-	c.NotBefore, c.NotAfter, c.CreatedAt = fromMicros(notBefore), fromMicros(notAfter), fromMicros(created)
-	c.RevokedAt = fromOptionalMicros(revoked)
-	return c, nil
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -49,49 +48,45 @@ func (p Position) micros() int64 {
 // Comparison reads the comparison of an environment. The error is ErrNotFound before
 // StartComparison.
 func (r reader) Comparison(ctx context.Context, env fiscal.Environment) (Comparison, error) {
-	c := Comparison{Environment: env}
-	var next, first, again, since, until int64
-	var compared sql.NullInt64
-	err := r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read comparison", `
 		SELECT next_at, turn, attempt, first_at, first_id, again_at, again_id, again_since, again_until, compared_at
-		FROM comparisons WHERE environment = $1`, env).Scan(
-		&next, &c.Turn, &c.Attempt, &first, &c.First.DocumentID, &again, &c.Again.DocumentID, &since, &until, &compared)
-	c.NextAt, c.First.At, c.Again.At = fromMicros(next), fromMicros(first), fromMicros(again)
-	c.AgainSince, c.AgainUntil, c.ComparedAt = fromMicros(since), fromMicros(until), fromOptionalMicros(compared)
-	return c, r.d.wrap("read comparison", err)
+		FROM comparisons WHERE environment = $1`, env), func(c *Comparison) []any {
+		c.Environment = env
+		return []any{
+			instant(&c.NextAt), &c.Turn, &c.Attempt, instant(&c.First.At), &c.First.DocumentID, instant(&c.Again.At), &c.Again.DocumentID,
+			instant(&c.AgainSince), instant(&c.AgainUntil), instant(&c.ComparedAt),
+		}
+	})
 }
 
 // StartComparison stores the comparison of an environment, unless it has one.
 func (tx *Tx) StartComparison(ctx context.Context, c Comparison) error {
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "start comparison", `
 		INSERT INTO comparisons (environment, next_at, holder, turn, attempt, first_at, first_id, again_at, again_id, again_since, again_until, compared_at)
 		VALUES ($1, $2, '', 0, 0, $3, $4, $5, $6, $7, $8, NULL)
 		ON CONFLICT DO NOTHING`,
 		c.Environment, micros(c.NextAt), c.First.micros(), c.First.DocumentID, c.Again.micros(), c.Again.DocumentID,
 		micros(c.AgainSince), micros(c.AgainUntil))
-	return tx.d.wrap("start comparison", err)
 }
 
 // ClaimComparison lets a holder compare the next document. It changes nothing and
 // returns false when another node has claimed the comparison since c was read. When the
 // holder dies, other nodes continue at until.
 func (tx *Tx) ClaimComparison(ctx context.Context, c Comparison, holder string, until time.Time) (bool, error) {
-	return tx.write(ctx, "claim comparison", statement{`
-		UPDATE comparisons SET holder = $4, next_at = $5 WHERE environment = $1 AND turn = $2 AND next_at = $3`, []any{
-		string(c.Environment), c.Turn, micros(c.NextAt), holder, micros(until),
-	}})
+	return tx.write(ctx, "claim comparison", do(`
+		UPDATE comparisons SET holder = $4, next_at = $5 WHERE environment = $1 AND turn = $2 AND next_at = $3`,
+		string(c.Environment), c.Turn, micros(c.NextAt), holder, micros(until)))
 }
 
 // FinishComparison stores the progress of a holder and ends its claim. It changes
 // nothing and returns false when the holder's claim is over.
 func (tx *Tx) FinishComparison(ctx context.Context, c Comparison, holder string) (bool, error) {
-	return tx.write(ctx, "finish comparison", statement{`
+	return tx.write(ctx, "finish comparison", do(`
 		UPDATE comparisons SET holder = '', next_at = $3, turn = $4, attempt = $5, first_at = $6, first_id = $7,
 			again_at = $8, again_id = $9, again_since = $10, again_until = $11, compared_at = $12
-		WHERE environment = $1 AND holder = $2`, []any{
+		WHERE environment = $1 AND holder = $2`,
 		string(c.Environment), holder, micros(c.NextAt), c.Turn, c.Attempt, c.First.micros(), c.First.DocumentID,
-		c.Again.micros(), c.Again.DocumentID, micros(c.AgainSince), micros(c.AgainUntil), optionalMicros(c.ComparedAt),
-	}})
+		c.Again.micros(), c.Again.DocumentID, micros(c.AgainSince), micros(c.AgainUntil), optionalMicros(c.ComparedAt)))
 }
 
 // AcceptedAfter returns the accepted document of an environment that follows a
@@ -107,14 +102,12 @@ func (r reader) RejectedAfter(ctx context.Context, env fiscal.Environment, after
 }
 
 func (r reader) documentAfter(ctx context.Context, status string, env fiscal.Environment, after Position, until time.Time) (Position, error) {
-	var next Position
-	var at int64
 	// The condition on encf and status is that of an index.
-	err := r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "find judged document", `
 		SELECT updated_at, document_id FROM documents
 		WHERE environment = $1 AND encf IS NOT NULL AND `+status+`
 			AND (updated_at, document_id) > ($2, $3) AND updated_at <= $4
-		ORDER BY updated_at, document_id LIMIT 1`, env, after.micros(), after.DocumentID, micros(until)).Scan(&at, &next.DocumentID)
-	next.At = fromMicros(at)
-	return next, r.d.wrap("find judged document", err)
+		ORDER BY updated_at, document_id LIMIT 1`, env, after.micros(), after.DocumentID, micros(until)), func(p *Position) []any {
+		return []any{instant(&p.At), &p.DocumentID}
+	})
 }

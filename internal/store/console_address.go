@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
@@ -10,21 +9,17 @@ import (
 // SetConsoleAddress stores the public address of the console of an environment. Commands
 // make links with it.
 func (tx *Tx) SetConsoleAddress(ctx context.Context, env fiscal.Environment, baseURL string) error {
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "set console address", `
 		INSERT INTO console_addresses (environment, base_url, updated_at) VALUES ($1, $2, $3)
 		ON CONFLICT (environment) DO UPDATE SET base_url = excluded.base_url, updated_at = excluded.updated_at`,
 		string(env), baseURL, micros(tx.now()))
-	return tx.d.wrap("set console address", err)
 }
 
 // ConsoleAddress returns the public address of the console of an environment, or of the
 // environment whose server started last when env is empty. It is empty when no server with
 // a console has started.
 func (r reader) ConsoleAddress(ctx context.Context, env fiscal.Environment) (baseURL string, err error) {
-	err = r.d.wrap("read console address", r.q.QueryRowContext(ctx, `
-		SELECT base_url FROM console_addresses WHERE environment = $1 OR $1 = '' ORDER BY updated_at DESC LIMIT 1`, string(env)).Scan(&baseURL))
-	if errors.Is(err, ErrNotFound) {
-		return "", nil
-	}
-	return baseURL, err
+	baseURL, err = one(r.rows(ctx, "read console address", `
+		SELECT base_url FROM console_addresses WHERE environment = $1 OR $1 = '' ORDER BY updated_at DESC LIMIT 1`, string(env)), only[string])
+	return baseURL, ifFound(err)
 }

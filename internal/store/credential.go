@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,13 +64,12 @@ func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
 	if err := tx.lockTaxpayer(ctx, c.TaxpayerID); err != nil {
 		return err
 	}
-	var live int
-	err := tx.q.QueryRowContext(ctx, `
+	live, err := one(tx.rows(ctx, "count credentials", `
 		SELECT count(*) FROM credentials
 		WHERE taxpayer_id = $1 AND environment = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)`,
-		c.TaxpayerID, c.Environment, micros(c.CreatedAt)).Scan(&live)
+		c.TaxpayerID, c.Environment, micros(c.CreatedAt)), only[int])
 	if err != nil {
-		return tx.d.wrap("count credentials", err)
+		return err
 	}
 	if live >= MaxLiveCredentials {
 		return ErrTooManyCredentials
@@ -79,14 +78,14 @@ func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
 	if c.RateLimit > 0 {
 		limit = c.RateLimit
 	}
-	_, err = tx.q.ExecContext(ctx, `
+	err = tx.exec(ctx, "create credential", `
 		INSERT INTO credentials (id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit, created_at, expires_at, binding,
 			allowed_networks, client_certificates)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 		c.ID, c.Prefix, c.Environment, c.TaxpayerID, c.Digest, c.PepperVersion, c.ScopeText(), limit,
 		micros(c.CreatedAt), optionalMicros(c.ExpiresAt), optionalBytes(c.Binding), c.NetworkText(), c.CertificateText())
 	if err != nil {
-		return tx.d.wrap("create credential", err)
+		return err
 	}
 	return tx.Audit(ctx, c.auditEntry("credential.create", nil, c.auditFields()))
 }
@@ -133,86 +132,67 @@ func (tx *Tx) changeCredential(ctx context.Context, id, action string, s stateme
 
 // ExpireCredential sets when a credential expires, unless it already expires earlier.
 func (tx *Tx) ExpireCredential(ctx context.Context, id string, at time.Time) error {
-	return tx.changeCredential(ctx, id, "credential.expire", statement{`
-		UPDATE credentials SET expires_at = $2 WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)`, []any{id, micros(at)}})
+	return tx.changeCredential(ctx, id, "credential.expire", do(`
+		UPDATE credentials SET expires_at = $2 WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)`, id, micros(at)))
 }
 
 // RevokeCredential revokes a credential permanently. It also destroys the binding, so that
 // write access to the database cannot make the credential valid again. It does not change
 // a revoked credential. The error is ErrNotFound when there is no such credential.
 func (tx *Tx) RevokeCredential(ctx context.Context, id string, at time.Time) error {
-	return tx.changeCredential(ctx, id, "credential.revoke", statement{`
-		UPDATE credentials SET revoked_at = $2, binding = $3 WHERE id = $1 AND revoked_at IS NULL`, []any{id, micros(at), []byte("revoked")}})
+	return tx.changeCredential(ctx, id, "credential.revoke", do(`
+		UPDATE credentials SET revoked_at = $2, binding = $3 WHERE id = $1 AND revoked_at IS NULL`, id, micros(at), []byte("revoked")))
 }
 
 // BindCredential stores the binding of a credential.
 func (tx *Tx) BindCredential(ctx context.Context, id string, binding []byte) error {
-	_, err := tx.q.ExecContext(ctx, `UPDATE credentials SET binding = $2 WHERE id = $1 AND revoked_at IS NULL`, id, binding)
-	return tx.d.wrap("bind credential", err)
+	return tx.exec(ctx, "bind credential", `UPDATE credentials SET binding = $2 WHERE id = $1 AND revoked_at IS NULL`, id, binding)
 }
 
 // UnboundCredentials lists the credentials with a version of the pepper that have no
 // binding and are not revoked.
 func (r reader) UnboundCredentials(ctx context.Context, pepperVersion int64) ([]Credential, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list unbound credentials", `
 		SELECT `+credentialColumns+` FROM credentials
-		WHERE pepper_version = $1 AND binding IS NULL AND revoked_at IS NULL ORDER BY id`, pepperVersion)
-	if err != nil {
-		return nil, r.d.wrap("list unbound credentials", err)
-	}
-	return collect(r.d, "list unbound credentials", rows, scanCredential)
+		WHERE pepper_version = $1 AND binding IS NULL AND revoked_at IS NULL ORDER BY id`, pepperVersion), (*Credential).columns)
 }
 
 // TouchCredential records the time of the last use of a credential.
 func (tx *Tx) TouchCredential(ctx context.Context, id string, at time.Time) error {
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "touch credential", `
 		UPDATE credentials SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)`, id, micros(at))
-	return tx.d.wrap("touch credential", err)
 }
 
 // Credential reads one credential.
 func (r reader) Credential(ctx context.Context, id string) (Credential, error) {
-	c, err := scanCredential(r.q.QueryRowContext(ctx, `SELECT `+credentialColumns+` FROM credentials WHERE id = $1`, id))
-	return c, r.d.wrap("read credential", err)
+	return one(r.rows(ctx, "read credential", `SELECT `+credentialColumns+` FROM credentials WHERE id = $1`, id), (*Credential).columns)
 }
 
 // CredentialByPrefix reads the credential whose key has the given public prefix.
 func (r reader) CredentialByPrefix(ctx context.Context, prefix string) (Credential, error) {
-	c, err := scanCredential(r.q.QueryRowContext(ctx, `SELECT `+credentialColumns+` FROM credentials WHERE prefix = $1`, prefix))
-	return c, r.d.wrap("read credential", err)
+	return one(r.rows(ctx, "read credential", `SELECT `+credentialColumns+` FROM credentials WHERE prefix = $1`, prefix), (*Credential).columns)
 }
 
 // Credentials lists all credentials, the oldest first.
 func (r reader) Credentials(ctx context.Context) ([]Credential, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT `+credentialColumns+` FROM credentials ORDER BY id`)
-	if err != nil {
-		return nil, r.d.wrap("list credentials", err)
-	}
-	return collect(r.d, "list credentials", rows, scanCredential)
+	return collect(r.rows(ctx, "list credentials", `SELECT `+credentialColumns+` FROM credentials ORDER BY id`), (*Credential).columns)
 }
 
-func scanCredential(r row) (Credential, error) {
-	var c Credential
-	var scopes, networks, certificates string
-	var created int64
-	var limit, expires, revoked, used sql.NullInt64
-	var suspended sql.NullString
-	err := r.Scan(&c.ID, &c.Prefix, &c.Environment, &c.TaxpayerID, &c.Digest, &c.PepperVersion, &scopes, &limit,
-		&created, &expires, &revoked, &used, &c.Binding, &networks, &certificates, &suspended)
-	if err != nil {
-		return Credential{}, err
+func (c *Credential) columns() []any {
+	return []any{
+		&c.ID, &c.Prefix, &c.Environment, &c.TaxpayerID, &c.Digest, &c.PepperVersion, via(&c.Scopes, readScopes), orZero(&c.RateLimit),
+		instant(&c.CreatedAt), instant(&c.ExpiresAt), instant(&c.RevokedAt), instant(&c.LastUsedAt), &c.Binding,
+		parse(&c.AllowedNetworks, parseNetworks), via(&c.ClientCertificates, readFields), orZero(&c.Suspended),
 	}
-	for s := range strings.FieldsSeq(scopes) {
-		c.Scopes = append(c.Scopes, apikey.Scope(s))
-	}
-	if c.AllowedNetworks, err = parseNetworks(networks); err != nil {
-		return Credential{}, err
-	}
-	if certificates != "" {
-		c.ClientCertificates = strings.Fields(certificates)
-	}
-	c.RateLimit, c.Suspended = limit.Int64, Subject(suspended.String)
-	c.CreatedAt = fromMicros(created)
-	c.ExpiresAt, c.RevokedAt, c.LastUsedAt = fromOptionalMicros(expires), fromOptionalMicros(revoked), fromOptionalMicros(used)
-	return c, nil
 }
+
+// readScopes reads what ScopeText returns.
+func readScopes(text string) (scopes []apikey.Scope) {
+	for s := range strings.FieldsSeq(text) {
+		scopes = append(scopes, apikey.Scope(s))
+	}
+	return scopes
+}
+
+// readFields reads what CertificateText returns.
+func readFields(text string) []string { return slices.Collect(strings.FieldsSeq(text)) }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -45,32 +44,29 @@ type Delivery struct {
 const deliveryColumns = `endpoint_id, event_id, environment, taxpayer_id, kind, document_id, revision, state, attempt,
 	run_at, lease, lease_until, created_at`
 
-func scanDelivery(r row) (Delivery, error) {
-	var d Delivery
-	var run, lease, created int64
-	err := r.Scan(&d.EndpointID, &d.EventID, &d.Environment, &d.TaxpayerID, &d.Kind, &d.DocumentID, &d.Revision, &d.State, &d.Attempt,
-		&run, &d.Lease, &lease, &created)
-	d.RunAt, d.LeaseUntil, d.CreatedAt = fromMicros(run), fromMicros(lease), fromMicros(created)
-	return d, err
+func (d *Delivery) columns() []any {
+	return []any{
+		&d.EndpointID, &d.EventID, &d.Environment, &d.TaxpayerID, &d.Kind, &d.DocumentID, &d.Revision, &d.State,
+		&d.Attempt, instant(&d.RunAt), &d.Lease, instant(&d.LeaseUntil), instant(&d.CreatedAt),
+	}
 }
 
 // NextDelivery returns when the next delivery to an enabled endpoint of the
 // environment becomes due after the given moment. The error is ErrNotFound when there
 // is none.
 func (r reader) NextDelivery(ctx context.Context, env fiscal.Environment, after time.Time) (time.Time, error) {
-	var at sql.NullInt64
-	err := r.q.QueryRowContext(ctx, waitingEndpoints+`
+	at, err := one(r.rows(ctx, "read the next delivery", waitingEndpoints+`
 		SELECT min(due) FROM (
 			SELECT (SELECT d.run_at FROM webhook_deliveries d
 				WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at > $2
 				ORDER BY d.run_at, d.revision, d.event_id LIMIT 1) AS due
 			FROM waiting JOIN endpoints e ON e.id = waiting.id
 			WHERE e.environment = $1 AND e.status = 'enabled') AS next`,
-		env, micros(after)).Scan(&at)
-	if err == nil && !at.Valid {
-		err = sql.ErrNoRows
+		env, micros(after)), func(at *time.Time) []any { return []any{instant(at)} })
+	if err == nil && at.IsZero() {
+		err = ErrNotFound
 	}
-	return fromOptionalMicros(at), r.d.wrap("read the next delivery", err)
+	return at, err
 }
 
 // DeliveryOutcome is the result of an attempt and its effects.
@@ -113,8 +109,7 @@ func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcom
 		}
 		attempt := o.Attempt
 		if o.State == DeliveryDelivered {
-			_, err = recordSuccess(d).run(ctx, tx.q)
-			err = tx.d.wrap("record success of endpoint", err)
+			_, err = tx.write(ctx, "record success of endpoint", recordSuccess(d))
 		} else if disabled, err = tx.recordFailure(ctx, d, o); disabled {
 			attempt.NextAt = time.Time{}
 		}
@@ -131,46 +126,43 @@ func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcom
 // failed, the delivery stays as the replay has made it.
 func endAttempt(d Delivery, o DeliveryOutcome) statement {
 	if o.State == DeliveryDelivered {
-		return statement{`
-		UPDATE webhook_deliveries SET state = 'delivered', attempt = attempt + 1, lease = '', lease_until = 0 ` + whereDeliveryHeld, d.heldArgs()}
+		return do(`
+		UPDATE webhook_deliveries SET state = 'delivered', attempt = attempt + 1, lease = '', lease_until = 0 `+whereDeliveryHeld, d.heldArgs()...)
 	}
-	return statement{`
+	return do(`
 		UPDATE webhook_deliveries SET state = CASE WHEN run_at = $8 THEN $6 ELSE state END, attempt = CASE WHEN run_at = $8 THEN attempt + 1 ELSE attempt END,
-			run_at = CASE WHEN run_at = $8 THEN cast($7 AS bigint) ELSE run_at END, lease = '', lease_until = 0 ` + whereDeliveryHeld,
-		d.heldArgs(string(o.State), micros(o.RunAt), micros(d.RunAt))}
+			run_at = CASE WHEN run_at = $8 THEN cast($7 AS bigint) ELSE run_at END, lease = '', lease_until = 0 `+whereDeliveryHeld,
+		d.heldArgs(string(o.State), micros(o.RunAt), micros(d.RunAt))...)
 }
 
 // recordSuccess resets the failures of an endpoint and raises its concurrency by one.
 // It does not write when there is nothing to change.
 func recordSuccess(d Delivery) statement {
-	return statement{`
+	return do(`
 		UPDATE endpoints SET failures = 0, failing_since = NULL, last_failure_at = NULL, rest_until = 0,
 			concurrency = CASE WHEN concurrency < $4 THEN concurrency + 1 ELSE concurrency END
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND (failures > 0 OR concurrency < $4)`, []any{
-		string(d.Environment), d.TaxpayerID, d.EndpointID, MaxConcurrency,
-	}}
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND (failures > 0 OR concurrency < $4)`,
+		string(d.Environment), d.TaxpayerID, d.EndpointID, MaxConcurrency)
 }
 
 // recordFailure counts a failure of an endpoint. It disables the endpoint when the
 // endpoint is gone, or has failed for too long.
 func (tx *Tx) recordFailure(ctx context.Context, d Delivery, o DeliveryOutcome) (disabled bool, err error) {
-	var status EndpointStatus
-	var failures, since int64
-	err = tx.q.QueryRowContext(ctx, `
+	e, err := one(tx.rows(ctx, "record failure of endpoint", `
 		UPDATE endpoints SET failures = failures + 1, failing_since = coalesce(failing_since, $4), last_failure_at = $4, rest_until = $5,
 			concurrency = CASE WHEN concurrency > 1 AND $6 = 1 THEN concurrency / 2 ELSE concurrency END
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3
 		RETURNING status, failures, failing_since`,
-		d.Environment, d.TaxpayerID, d.EndpointID, micros(o.Attempt.At), micros(o.RestUntil), oneIf(o.Busy)).Scan(&status, &failures, &since)
+		d.Environment, d.TaxpayerID, d.EndpointID, micros(o.Attempt.At), micros(o.RestUntil), oneIf(o.Busy)), func(e *Endpoint) []any { return []any{&e.Status, &e.Failures, instant(&e.FailingSince)} })
 	if err != nil {
-		return false, tx.d.wrap("record failure of endpoint", err)
+		return false, err
 	}
 	reason := DisabledFailing
 	if o.Gone {
 		reason = DisabledGone
 	}
-	long := failures >= FailureThreshold && o.Attempt.At.Sub(fromMicros(since)) >= o.DisableAfter
-	if status != EndpointEnabled || (!o.Gone && !long) {
+	long := e.Failures >= FailureThreshold && o.Attempt.At.Sub(e.FailingSince) >= o.DisableAfter
+	if e.Status != EndpointEnabled || (!o.Gone && !long) {
 		return false, nil
 	}
 	if err := tx.DisableEndpoint(ctx, d.Scope, d.EndpointID, reason, o.Attempt.At); err != nil {
@@ -190,8 +182,8 @@ func (d Delivery) heldArgs(more ...any) []any {
 // HoldDelivery extends the lease of a delivery. The error is ErrLeaseLost when another
 // sender has the delivery.
 func (tx *Tx) HoldDelivery(ctx context.Context, d Delivery, until time.Time) error {
-	return tx.writeOne(ctx, "hold delivery", ErrLeaseLost, statement{`
-		UPDATE webhook_deliveries SET lease_until = $6 ` + whereDeliveryHeld, d.heldArgs(micros(until))})
+	return tx.writeOne(ctx, "hold delivery", ErrLeaseLost, do(`
+		UPDATE webhook_deliveries SET lease_until = $6 `+whereDeliveryHeld, d.heldArgs(micros(until))...))
 }
 
 // ReleaseDelivery gives back a delivery without an attempt. It is due again at runAt.
@@ -201,8 +193,8 @@ func (tx *Tx) ReleaseDelivery(ctx context.Context, d Delivery, runAt time.Time) 
 }
 
 func releaseDelivery(d Delivery, runAt time.Time) statement {
-	return statement{`
-		UPDATE webhook_deliveries SET run_at = $6, lease = '', lease_until = 0 ` + whereDeliveryHeld, d.heldArgs(micros(runAt))}
+	return do(`
+		UPDATE webhook_deliveries SET run_at = $6, lease = '', lease_until = 0 `+whereDeliveryHeld, d.heldArgs(micros(runAt))...)
 }
 
 // ReleaseDeliveries gives back deliveries without an attempt. It does not change those that
@@ -212,5 +204,5 @@ func (s *Store) ReleaseDeliveries(ctx context.Context, some []Delivery) error {
 	for _, d := range inLockOrder(some, func(d Delivery) Delivery { return d }) {
 		statements = append(statements, releaseDelivery(d, d.RunAt))
 	}
-	return s.d.wrap("release deliveries", s.batch(ctx, statements, func([]int64) error { return nil }))
+	return s.d.wrap("release deliveries", s.Batch(ctx, statements, func([]int64) error { return nil }))
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"strings"
 	"time"
 )
@@ -26,8 +25,8 @@ type DeliveryAttempt struct {
 
 // AddDeliveryAttempt adds an attempt to the log of an endpoint.
 func (tx *Tx) AddDeliveryAttempt(ctx context.Context, a DeliveryAttempt) error {
-	_, err := addDeliveryAttempts([]DeliveryAttempt{a})[0].run(ctx, tx.q)
-	return tx.d.wrap("add delivery attempt", err)
+	_, err := tx.write(ctx, "add delivery attempt", addDeliveryAttempts([]DeliveryAttempt{a})[0])
+	return err
 }
 
 // addDeliveryAttempts adds each attempt once. After a commit with an unknown result the
@@ -46,10 +45,10 @@ func addDeliveryAttempts(some []DeliveryAttempt) (all []statement) {
 			args = append(args, a.ID, string(a.Environment), a.TaxpayerID, a.EndpointID, a.EventID, a.Kind, a.Number, micros(a.At), a.Took.Microseconds(),
 				a.HTTPStatus, a.Error, append([]byte{}, a.Answer...), optionalMicros(a.NextAt))
 		}
-		all = append(all, statement{`
+		all = append(all, do(`
 		INSERT INTO webhook_attempts (id, environment, taxpayer_id, endpoint_id, event_id, kind, number, at, took_us, http_status,
 			error, answer, next_at)
-		VALUES ` + strings.Join(values, ", ") + ` ON CONFLICT DO NOTHING`, args})
+		VALUES `+strings.Join(values, ", ")+` ON CONFLICT DO NOTHING`, args...))
 		some = some[n:]
 	}
 	return all
@@ -58,26 +57,19 @@ func addDeliveryAttempts(some []DeliveryAttempt) (all []statement) {
 // DeliveryLog lists the attempts of an endpoint, the newest first. before is the id of
 // the attempt before the first one of the page; empty: start with the newest.
 func (r reader) DeliveryLog(ctx context.Context, scope Scope, endpointID, before string, limit int) ([]DeliveryAttempt, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "read delivery log", `
 		SELECT `+attemptColumns+` FROM webhook_attempts
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND (cast($4 AS text) = '' OR id < $4)
-		ORDER BY id DESC LIMIT $5`, scope.Environment, scope.TaxpayerID, endpointID, before, limit)
-	if err != nil {
-		return nil, r.d.wrap("read delivery log", err)
-	}
-	return collect(r.d, "read delivery log", rows, scanAttempt(scope, endpointID))
+		ORDER BY id DESC LIMIT $5`, scope.Environment, scope.TaxpayerID, endpointID, before, limit), func(a *DeliveryAttempt) []any {
+		a.Scope, a.EndpointID = scope, endpointID
+		return a.columns()
+	})
 }
 
 const attemptColumns = `id, event_id, kind, number, at, took_us, http_status, error, answer, next_at`
 
-// scanAttempt returns a function that reads attemptColumns of an attempt to an endpoint.
-func scanAttempt(scope Scope, endpointID string) func(row) (DeliveryAttempt, error) {
-	return func(row row) (DeliveryAttempt, error) {
-		a := DeliveryAttempt{Scope: scope, EndpointID: endpointID}
-		var at, took int64
-		var next sql.NullInt64
-		err := row.Scan(&a.ID, &a.EventID, &a.Kind, &a.Number, &at, &took, &a.HTTPStatus, &a.Error, &a.Answer, &next)
-		a.At, a.Took, a.NextAt = fromMicros(at), time.Duration(took)*time.Microsecond, fromOptionalMicros(next)
-		return a, err
+func (a *DeliveryAttempt) columns() []any {
+	return []any{
+		&a.ID, &a.EventID, &a.Kind, &a.Number, instant(&a.At), elapsed(&a.Took), &a.HTTPStatus, &a.Error, &a.Answer, instant(&a.NextAt),
 	}
 }

@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -119,7 +117,7 @@ const waitingEndpoints = `
 // candidates lists the enabled endpoints of the environment that have pending
 // deliveries and do not rest. Its cost does not grow with the number of deliveries.
 func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, error) {
-	rows, err := s.q.QueryContext(ctx, waitingEndpoints+`
+	return collect(s.rows(ctx, "find due deliveries", waitingEndpoints+`
 		SELECT e.environment, e.taxpayer_id, e.id, e.failures, e.concurrency,
 			(SELECT d.run_at FROM webhook_deliveries d
 				WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at <= $2 AND (d.lease_until <= $2 OR d.lease_until > $4)
@@ -137,17 +135,11 @@ func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, 
 		FROM waiting JOIN endpoints e ON e.id = waiting.id
 		WHERE e.environment = $1 AND e.status = 'enabled' AND (e.failures < $3 OR e.rest_until <= $2 OR e.rest_until > $4)`,
 		c.Environment, micros(c.Now), FailureThreshold, micros(c.Now.Add(longestLease)), c.Sender,
-		farAhead(c.Now, 0), farAhead(c.Now, LongestDeliveryPause))
-	if err != nil {
-		return nil, s.d.wrap("find due deliveries", err)
-	}
-	return collect(s.d, "find due deliveries", rows, func(row row) (*candidate, error) {
-		one := new(candidate)
-		var due sql.NullInt64
-		var far int64
-		err := row.Scan(&one.Environment, &one.TaxpayerID, &one.id, &one.failures, &one.concurrency, &due, &one.held, &one.others, &far)
-		one.due, one.idle, one.far = due.Int64, !due.Valid, far == 1
-		return one, err
+		farAhead(c.Now, 0), farAhead(c.Now, LongestDeliveryPause)), func(to **candidate) []any {
+		one := &candidate{idle: true}
+		*to = one
+		due := into(func(due int64) { one.due, one.idle = due, false })
+		return []any{&one.Environment, &one.TaxpayerID, &one.id, &one.failures, &one.concurrency, due, &one.held, &one.others, &one.far}
 	})
 }
 
@@ -213,25 +205,22 @@ func shareAhead(chosen []*candidate, ahead int) []*candidate {
 // claimFrom leases deliveries of one endpoint. It locks the row of the endpoint, so
 // that two nodes do not both count the same deliveries in progress. It takes nothing
 // while another node has the lock.
-func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([]Delivery, error) {
-	endpoint, err := scanEndpoint(tx.q.QueryRowContext(ctx, `
+func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, from *candidate) ([]Delivery, error) {
+	endpoint, err := one(tx.rows(ctx, "lock endpoint", `
 		SELECT `+endpointColumns+` FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled' AND (failures < $4 OR rest_until <= $5 OR rest_until > $6) `+
-		tx.d.SkipLocked, one.Environment, one.TaxpayerID, one.id, FailureThreshold, micros(c.Now), micros(c.Now.Add(longestLease))))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
+		tx.d.SkipLocked, from.Environment, from.TaxpayerID, from.id, FailureThreshold, micros(c.Now), micros(c.Now.Add(longestLease))), (*Endpoint).columns)
 	if err != nil {
-		return nil, tx.d.wrap("lock endpoint", err)
+		return nil, ifFound(err)
 	}
 	now := candidate{failures: endpoint.Failures, concurrency: endpoint.Concurrency}
-	most, mostAlone, all := now.maxHeld(), now.maxHeld(), one.share
-	if one.ahead > 0 && now.failures == 0 && now.concurrency >= one.concurrency {
-		mostAlone, all = maxHeldAlone, one.share+one.ahead
+	most, mostAlone, all := now.maxHeld(), now.maxHeld(), from.share
+	if from.ahead > 0 && now.failures == 0 && now.concurrency >= from.concurrency {
+		mostAlone, all = maxHeldAlone, from.share+from.ahead
 	}
 	// MATERIALIZED: the planner could otherwise evaluate the choice again for each
 	// row, and claim more than the limit.
-	rows, err := tx.q.QueryContext(ctx, `
+	claimed, err := collect(tx.rows(ctx, "claim deliveries", `
 		WITH held AS MATERIALIZED (
 			SELECT count(*) AS number, sum(CASE WHEN substr(lease, 1, length(cast($12 AS text))) = $12 THEN 0 ELSE 1 END) AS others
 			FROM webhook_deliveries WHERE endpoint_id = $3 AND lease <> '' AND lease_until > $4 AND lease_until <= $9),
@@ -252,20 +241,13 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 		UPDATE webhook_deliveries SET lease = $5, lease_until = $6
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND event_id IN (SELECT event_id FROM chosen)
 		RETURNING (SELECT n.body FROM events n WHERE `+tx.d.eventKey+` LIMIT 1), `+deliveryColumns,
-		one.Environment, one.TaxpayerID, one.id, micros(c.Now), c.Lease, micros(c.Until), most, int64(one.share),
-		micros(c.Now.Add(longestLease)), int64(all), mostAlone, c.Sender)
-	if err != nil {
-		return nil, tx.d.wrap("claim deliveries", err)
-	}
-	claimed, err := collect(tx.d, "claim deliveries", rows, func(row row) (Delivery, error) {
-		var body []byte
-		d, err := scanDelivery(afterScan{row, []any{&body}})
-		d.Body = body
-		return d, err
+		from.Environment, from.TaxpayerID, from.id, micros(c.Now), c.Lease, micros(c.Until), most, int64(from.share),
+		micros(c.Now.Add(longestLease)), int64(all), mostAlone, c.Sender), func(d *Delivery) []any {
+		return append([]any{&d.Body}, d.columns()...)
 	})
 	slices.SortFunc(claimed, byDue)
 	for i := range claimed {
-		claimed[i].Endpoint, claimed[i].Failing, claimed[i].Ahead = &endpoint, endpoint.Failures > 0, i >= one.share
+		claimed[i].Endpoint, claimed[i].Failing, claimed[i].Ahead = &endpoint, endpoint.Failures > 0, i >= from.share
 	}
 	return claimed, err
 }

@@ -12,14 +12,12 @@ const closeBatch = 500
 // closeDeliveries fails pending deliveries of a deleted endpoint, at most limit, and
 // returns how many. A sender that works on one of them loses its lease.
 func (tx *Tx) closeDeliveries(ctx context.Context, scope Scope, endpointID string, limit int) (int64, error) {
-	n, err := statement{`
+	return tx.run(ctx, "close deliveries", do(`
 		UPDATE webhook_deliveries SET state = 'failed', lease = '', lease_until = 0
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND event_id IN (
 			SELECT event_id FROM webhook_deliveries WHERE endpoint_id = $3 AND state = 'pending'
-			ORDER BY run_at, revision, event_id LIMIT ` + strconv.Itoa(limit) + `)`, []any{
-		string(scope.Environment), scope.TaxpayerID, endpointID,
-	}}.run(ctx, tx.q)
-	return n, tx.d.wrap("close deliveries", err)
+			ORDER BY run_at, revision, event_id LIMIT `+strconv.Itoa(limit)+`)`,
+		string(scope.Environment), scope.TaxpayerID, endpointID))
 }
 
 // closeDeleted fails the pending deliveries of deleted endpoints in transactions of at
@@ -27,16 +25,9 @@ func (tx *Tx) closeDeliveries(ctx context.Context, scope Scope, endpointID strin
 // An endpoint that was deleted with more deliveries than closeBatch has some, and so has
 // one that was deleted while an event was added.
 func (s *Store) closeDeleted(ctx context.Context, limit int, closed *int) (more bool, err error) {
-	rows, err := s.q.QueryContext(ctx, waitingEndpoints+`
+	deleted, err := collect(s.rows(ctx, "find deleted endpoints", waitingEndpoints+`
 		SELECT e.environment, e.taxpayer_id, e.id
-		FROM waiting JOIN endpoints e ON e.id = waiting.id WHERE e.status = 'deleted'`)
-	if err != nil {
-		return false, s.d.wrap("find deleted endpoints", err)
-	}
-	deleted, err := collect(s.d, "find deleted endpoints", rows, func(row row) (e Endpoint, err error) {
-		err = row.Scan(&e.Environment, &e.TaxpayerID, &e.ID)
-		return e, err
-	})
+		FROM waiting JOIN endpoints e ON e.id = waiting.id WHERE e.status = 'deleted'`), func(e *Endpoint) []any { return []any{&e.Environment, &e.TaxpayerID, &e.ID} })
 	if err != nil {
 		return false, err
 	}

@@ -25,14 +25,13 @@ func (s *Store) recall(ctx context.Context, c DeliveryClaim, waiting []*candidat
 				{`attempt = 0 AND`, farAhead(c.Now, 0)},
 				{``, farAhead(c.Now, LongestDeliveryPause)},
 			} {
-				changed, err := tx.write(ctx, "recall deliveries", statement{`
+				changed, err := tx.write(ctx, "recall deliveries", do(`
 					UPDATE webhook_deliveries SET run_at = $4
 					WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND event_id IN (
 						SELECT event_id FROM webhook_deliveries
-						WHERE endpoint_id = $3 AND state = 'pending' AND ` + far.condition + ` run_at > $5 AND (lease_until <= $4 OR lease_until > $6)
-						ORDER BY endpoint_id, run_at, revision, event_id LIMIT ` + strconv.Itoa(recallBatch) + `)`, []any{
-					string(one.Environment), one.TaxpayerID, one.id, micros(c.Now), far.after, micros(c.Now.Add(longestLease)),
-				}})
+						WHERE endpoint_id = $3 AND state = 'pending' AND `+far.condition+` run_at > $5 AND (lease_until <= $4 OR lease_until > $6)
+						ORDER BY endpoint_id, run_at, revision, event_id LIMIT `+strconv.Itoa(recallBatch)+`)`,
+					string(one.Environment), one.TaxpayerID, one.id, micros(c.Now), far.after, micros(c.Now.Add(longestLease))))
 				if err != nil {
 					return err
 				}

@@ -33,7 +33,7 @@ func (s *Store) RecordDelivered(ctx context.Context, results []DeliveryResult) e
 		}
 	}
 	statements = append(statements, addDeliveryAttempts(attempts)...)
-	err := s.batch(ctx, statements, func(rows []int64) error {
+	err := s.Batch(ctx, statements, func(rows []int64) error {
 		if slices.Contains(rows[:len(results)], 0) {
 			return ErrLeaseLost
 		}

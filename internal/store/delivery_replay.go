@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"math"
 	"time"
 )
@@ -28,15 +27,15 @@ func (s *Store) ReplayEvent(ctx context.Context, scope Scope, endpointID, eventI
 		if _, err := tx.Event(ctx, scope, eventID); err != nil {
 			return err
 		}
-		n, err := statement{`
-			INSERT INTO webhook_deliveries (` + deliveryColumns + `)
-			SELECT ` + freshDelivery + `, cast($5 AS bigint), '', 0, cast($5 AS bigint)
+		n, err := tx.run(ctx, "replay event", do(`
+			INSERT INTO webhook_deliveries (`+deliveryColumns+`)
+			SELECT `+freshDelivery+`, cast($5 AS bigint), '', 0, cast($5 AS bigint)
 			FROM events n JOIN endpoints e ON e.environment = n.environment AND e.taxpayer_id = n.taxpayer_id
 			WHERE n.environment = $1 AND n.taxpayer_id = $2 AND e.id = $3 AND n.id = $4
-			` + startOver, []any{string(scope.Environment), scope.TaxpayerID, endpointID, eventID, micros(now)}}.run(ctx, tx.q)
+			`+startOver, string(scope.Environment), scope.TaxpayerID, endpointID, eventID, micros(now)))
 		plan = ReplayPlan{Events: n}
 		if err != nil {
-			return tx.d.wrap("replay event", err)
+			return err
 		}
 		return tx.auditReplay(ctx, scope, endpointID, map[string]any{"event": eventID})
 	})
@@ -67,20 +66,20 @@ func (s *Store) StartReplaySince(ctx context.Context, scope Scope, endpointID st
 		return ReplayPlan{}, err
 	}
 	err = s.Update(ctx, func(tx *Tx) error {
-		err := tx.writeOne(ctx, "start replay", ErrNotFound, statement{`
-			INSERT INTO replays (` + replayColumns + `)
+		err := tx.writeOne(ctx, "start replay", ErrNotFound, do(`
+			INSERT INTO replays (`+replayColumns+`)
 			SELECT id, environment, taxpayer_id, 'since', cast($4 AS bigint), '', cast($5 AS bigint), 0, cast($5 AS bigint)
 			FROM endpoints
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'
-			` + extendReplay, []any{string(scope.Environment), scope.TaxpayerID, endpointID, from, micros(now)}})
+			`+extendReplay, string(scope.Environment), scope.TaxpayerID, endpointID, from, micros(now)))
 		if err != nil {
 			return err
 		}
 		// The replay also sends what an enabled endpoint has missed since.
-		_, err = tx.write(ctx, "start replay", statement{`
+		err = tx.exec(ctx, "start replay", `
 			UPDATE endpoints SET missed_since = NULL
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled' AND (missed_since - $5 >= $4 OR created_at >= $4)`,
-			[]any{string(scope.Environment), scope.TaxpayerID, endpointID, from, missedMargin.Microseconds()}})
+			string(scope.Environment), scope.TaxpayerID, endpointID, from, missedMargin.Microseconds())
 		if err != nil {
 			return err
 		}
@@ -112,30 +111,30 @@ func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID s
 	}
 	err = s.Update(ctx, func(tx *Tx) error {
 		key := []any{string(scope.Environment), scope.TaxpayerID, endpointID}
-		err := tx.writeOne(ctx, "start replay", ErrNotFound, statement{`
-			INSERT INTO replays (` + replayColumns + `)
+		err := tx.writeOne(ctx, "start replay", ErrNotFound, do(`
+			INSERT INTO replays (`+replayColumns+`)
 			SELECT id, environment, taxpayer_id, 'failed', 0, '', cast($4 AS bigint), 0, cast($5 AS bigint)
 			FROM endpoints
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'
-			` + extendReplay, append(key[:3:3], int64(math.MaxInt64), micros(now))})
+			`+extendReplay, append(key[:3:3], int64(math.MaxInt64), micros(now))...))
 		if err != nil {
 			return err
 		}
 		// An event that has a delivery does not get a second one. Delivered deliveries are
 		// deleted after keepDelivered, so the search ends when the endpoint was enabled.
-		_, err = tx.write(ctx, "start replay", statement{`
-			INSERT INTO replays (` + replayColumns + `)
+		err = tx.exec(ctx, "start replay", `
+			INSERT INTO replays (`+replayColumns+`)
 			SELECT id, environment, taxpayer_id, 'missed', CASE WHEN missed_since - $6 > created_at THEN missed_since - $6 ELSE created_at END, '',
 				coalesce(CASE WHEN status = 'enabled' AND missed_until >= missed_since THEN missed_until + $6 END, cast($4 AS bigint)), 0, cast($5 AS bigint)
 			FROM endpoints
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL
-			` + extendReplay, append(key[:3:3], int64(math.MaxInt64), micros(now), missedMargin.Microseconds())})
+			`+extendReplay, append(key[:3:3], int64(math.MaxInt64), micros(now), missedMargin.Microseconds())...)
 		if err != nil {
 			return err
 		}
-		_, err = tx.write(ctx, "start replay", statement{`
+		err = tx.exec(ctx, "start replay", `
 			UPDATE endpoints SET missed_since = CASE WHEN status = 'disabled' THEN cast($4 AS bigint) END, missed_until = NULL
-			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL`, append(key[:3:3], micros(now))})
+			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL`, append(key[:3:3], micros(now))...)
 		if err != nil {
 			return err
 		}
@@ -150,26 +149,25 @@ func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID s
 // countFailed counts the failed deliveries of an endpoint, and the events that it missed
 // while it was disabled.
 func (s *Store) countFailed(ctx context.Context, scope Scope, endpointID string) (ReplayPlan, error) {
-	var created, failed int64
-	var missed, until sql.NullInt64
-	err := s.q.QueryRowContext(ctx, `
+	var failed int64
+	missed, end := int64(-1), int64(math.MaxInt64)
+	margin := missedMargin.Microseconds()
+	created, err := one(s.rows(ctx, "count failed deliveries", `
 		SELECT created_at, missed_since, CASE WHEN status = 'enabled' AND missed_until >= missed_since THEN missed_until END, (SELECT count(*) FROM (
 			SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = endpoints.id AND d.state = 'failed' LIMIT $4) AS failed)
 		FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`,
-		scope.Environment, scope.TaxpayerID, endpointID, maxCounted+1).Scan(&created, &missed, &until, &failed)
+		scope.Environment, scope.TaxpayerID, endpointID, maxCounted+1), func(created *int64) []any {
+		return []any{created, into(func(since int64) { missed = since }), into(func(until int64) { end = until + margin }), &failed}
+	})
 	if err != nil {
-		return ReplayPlan{}, s.d.wrap("count failed deliveries", err)
+		return ReplayPlan{}, err
 	}
 	plan := ReplayPlan{Events: min(failed, maxCounted), AtLeast: failed > maxCounted}
-	if !missed.Valid {
+	if missed < 0 {
 		return plan, nil
 	}
-	margin, end := missedMargin.Microseconds(), int64(math.MaxInt64)
-	if until.Valid {
-		end = until.Int64 + margin
-	}
-	found, err := s.countEvents(ctx, scope, endpointID, max(created, missed.Int64-margin), end)
+	found, err := s.countEvents(ctx, scope, endpointID, max(created, missed-margin), end)
 	more := found.plan(found.wanted - found.delivered)
 	return ReplayPlan{Events: plan.Events + more.Events, AtLeast: plan.AtLeast || more.AtLeast}, err
 }
@@ -186,15 +184,14 @@ func (c eventCount) plan(events int64) ReplayPlan {
 }
 
 // countEvents counts the first events between two moments.
-func (r reader) countEvents(ctx context.Context, scope Scope, endpointID string, from, until int64) (c eventCount, err error) {
-	err = r.q.QueryRowContext(ctx, `
+func (r reader) countEvents(ctx context.Context, scope Scope, endpointID string, from, until int64) (eventCount, error) {
+	return one(r.rows(ctx, "count events", `
 		SELECT count(*), count(e.id), count(d.event_id)
 		FROM (SELECT environment, taxpayer_id, id, kind FROM events
 			WHERE environment = $1 AND taxpayer_id = $2 AND at >= $4 AND at <= $5 ORDER BY at LIMIT $6) AS n
 		LEFT JOIN endpoints e ON e.id = $3 AND `+wanted+`
 		LEFT JOIN webhook_deliveries d ON d.endpoint_id = e.id AND d.event_id = n.id`,
-		scope.Environment, scope.TaxpayerID, endpointID, from, until, maxCounted+1).Scan(&c.all, &c.wanted, &c.delivered)
-	return c, r.d.wrap("count events", err)
+		scope.Environment, scope.TaxpayerID, endpointID, from, until, maxCounted+1), func(c *eventCount) []any { return []any{&c.all, &c.wanted, &c.delivered} })
 }
 
 // boundedMicros is micros for a moment that a client has chosen. A moment that the stored

@@ -38,18 +38,11 @@ const extendReplay = `ON CONFLICT (environment, taxpayer_id, endpoint_id, what) 
 // Replays lists the replays of an environment that can go on, the oldest first. The
 // replays of a disabled endpoint wait until it is enabled, as its deliveries do.
 func (r reader) Replays(ctx context.Context, env fiscal.Environment) ([]Replay, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list replays", `
 		SELECT r.environment, r.taxpayer_id, r.endpoint_id, r.what
 		FROM replays r JOIN endpoints e ON e.id = r.endpoint_id
 		WHERE r.environment = $1 AND e.status <> 'disabled'
-		ORDER BY r.created_at, r.endpoint_id, r.what`, env)
-	if err != nil {
-		return nil, r.d.wrap("list replays", err)
-	}
-	return collect(r.d, "list replays", rows, func(row row) (one Replay, err error) {
-		err = row.Scan(&one.Environment, &one.TaxpayerID, &one.EndpointID, &one.What)
-		return one, err
-	})
+		ORDER BY r.created_at, r.endpoint_id, r.what`, env), func(one *Replay) []any { return []any{&one.Environment, &one.TaxpayerID, &one.EndpointID, &one.What} })
 }
 
 // ReplayProgress is the effect of a batch of a replay.
@@ -116,13 +109,14 @@ type replayPosition struct {
 
 // lockReplay reads a replay and locks its row. The error is ErrNotFound when the replay
 // has ended or another node has the lock.
-func (tx *Tx) lockReplay(ctx context.Context, r Replay) (p replayPosition, err error) {
-	err = tx.q.QueryRowContext(ctx, `
+func (tx *Tx) lockReplay(ctx context.Context, r Replay) (replayPosition, error) {
+	return one(tx.rows(ctx, "lock replay", `
 		SELECT position_at, position_id, until_at, done, (SELECT e.status FROM endpoints e WHERE e.id = replays.endpoint_id)
 		FROM replays
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND what = $4 `+tx.d.SkipLocked,
-		r.Environment, r.TaxpayerID, r.EndpointID, r.What).Scan(&p.after.at, &p.after.id, &p.until, &p.done, &p.status)
-	return p, tx.d.wrap("lock replay", err)
+		r.Environment, r.TaxpayerID, r.EndpointID, r.What), func(p *replayPosition) []any {
+		return []any{&p.after.at, &p.after.id, &p.until, &p.done, &p.status}
+	})
 }
 
 // replayPage returns the next events of a replay. It also returns events of kinds that
@@ -139,19 +133,12 @@ func (tx *Tx) replayPage(ctx context.Context, r Replay, p replayPosition) ([]eve
 			WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'failed' AND event_id > $4
 			ORDER BY event_id LIMIT $5`, []any{r.Environment, r.TaxpayerID, r.EndpointID, p.after.id, ReplayBatch}
 	}
-	rows, err := tx.q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, tx.d.wrap("read events of a replay", err)
-	}
-	return collect(tx.d, "read events of a replay", rows, func(row row) (e eventKey, err error) {
-		err = row.Scan(&e.at, &e.id)
-		return e, err
-	})
+	return collect(tx.rows(ctx, "read events of a replay", query, args...), func(e *eventKey) []any { return []any{&e.at, &e.id} })
 }
 
 // makeDue makes the events of a page due for the endpoint of a replay, and returns how
 // many deliveries it has added or changed.
-func (tx *Tx) makeDue(ctx context.Context, r Replay, page []eventKey, now time.Time) (n int64, err error) {
+func (tx *Tx) makeDue(ctx context.Context, r Replay, page []eventKey, now time.Time) (int64, error) {
 	ids := make([]string, len(page))
 	for i, e := range page {
 		ids[i] = e.id
@@ -162,39 +149,35 @@ func (tx *Tx) makeDue(ctx context.Context, r Replay, page []eventKey, now time.T
 	// The list of ids is exact. The range keeps the statement short when the planner
 	// takes another index than that of the ids.
 	if r.What == replayFailed {
-		n, err = statement{`
+		return tx.run(ctx, "replay failed deliveries", do(`
 			UPDATE webhook_deliveries SET state = 'pending', attempt = 0, run_at = $4
 			WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'failed'
-				AND event_id >= $5 AND event_id <= $6 AND event_id IN (` + list + `)`,
-			append(append(key, first.id, last.id), values...)}.run(ctx, tx.q)
-		return n, tx.d.wrap("replay failed deliveries", err)
+				AND event_id >= $5 AND event_id <= $6 AND event_id IN (`+list+`)`,
+			append(append(key, first.id, last.id), values...)...))
 	}
 	existing := startOver
 	if r.What == replayMissed {
 		existing = `ON CONFLICT (endpoint_id, event_id) DO NOTHING`
 	}
-	n, err = statement{`
-		INSERT INTO webhook_deliveries (` + deliveryColumns + `)
-		SELECT ` + freshDelivery + `, cast($4 AS bigint), '', 0, cast($4 AS bigint)
-		FROM events n JOIN endpoints e ON ` + wanted + `
-		WHERE n.environment = $1 AND n.taxpayer_id = $2 AND e.id = $3 AND n.at >= $5 AND n.at <= $6 AND n.id IN (` + list + `)
-		` + existing, append(append(key, first.at, last.at), values...)}.run(ctx, tx.q)
-	return n, tx.d.wrap("replay events", err)
+	return tx.run(ctx, "replay events", do(`
+		INSERT INTO webhook_deliveries (`+deliveryColumns+`)
+		SELECT `+freshDelivery+`, cast($4 AS bigint), '', 0, cast($4 AS bigint)
+		FROM events n JOIN endpoints e ON `+wanted+`
+		WHERE n.environment = $1 AND n.taxpayer_id = $2 AND e.id = $3 AND n.at >= $5 AND n.at <= $6 AND n.id IN (`+list+`)
+		`+existing, append(append(key, first.at, last.at), values...)...))
 }
 
 // moveReplay stores the position after a batch.
 func (tx *Tx) moveReplay(ctx context.Context, r Replay, to eventKey, total int64) error {
-	_, err := tx.write(ctx, "move replay", statement{`
+	return tx.exec(ctx, "move replay", `
 		UPDATE replays SET position_at = $5, position_id = $6, done = $7
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND what = $4`,
-		[]any{string(r.Environment), r.TaxpayerID, r.EndpointID, r.What, to.at, to.id, total}})
-	return err
+		string(r.Environment), r.TaxpayerID, r.EndpointID, r.What, to.at, to.id, total)
 }
 
 // endReplay deletes a replay.
 func (tx *Tx) endReplay(ctx context.Context, r Replay) error {
-	_, err := tx.write(ctx, "end replay", statement{`
+	return tx.exec(ctx, "end replay", `
 		DELETE FROM replays WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND what = $4`,
-		[]any{string(r.Environment), r.TaxpayerID, r.EndpointID, r.What}})
-	return err
+		string(r.Environment), r.TaxpayerID, r.EndpointID, r.What)
 }

@@ -91,23 +91,21 @@ func (tx *Tx) addCounts(ctx context.Context, changes countChanges) error {
 	}
 	const columns = 6
 	err := inChunks(documents, columns, func(some []any, list string) error {
-		_, err := tx.q.ExecContext(ctx, `
+		return tx.exec(ctx, "count documents", `
 			INSERT INTO document_counts (environment, taxpayer_id, span, start_at, status, documents)
 			VALUES `+list+`
 			ON CONFLICT (environment, taxpayer_id, span, start_at, status)
 			DO UPDATE SET documents = document_counts.documents + excluded.documents`, some...)
-		return tx.d.wrap("count documents", err)
 	})
 	if err != nil {
 		return err
 	}
 	return inChunks(verdicts, columns, func(some []any, list string) error {
-		_, err := tx.q.ExecContext(ctx, `
+		return tx.exec(ctx, "count verdicts", `
 			INSERT INTO verdict_times (environment, taxpayer_id, span, start_at, bucket, documents)
 			VALUES `+list+`
 			ON CONFLICT (environment, taxpayer_id, span, start_at, bucket)
 			DO UPDATE SET documents = verdict_times.documents + excluded.documents`, some...)
-		return tx.d.wrap("count verdicts", err)
 	})
 }
 
@@ -121,19 +119,10 @@ type DocumentCount struct {
 // DocumentCounts reads the counts of a taxpayer from a moment on, the oldest first. An
 // empty taxpayer is the sum over all taxpayers of the environment.
 func (r reader) DocumentCounts(ctx context.Context, scope Scope, span Span, from time.Time) ([]DocumentCount, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "read counts of documents", `
 		SELECT start_at, status, documents FROM document_counts
 		WHERE environment = $1 AND taxpayer_id = $2 AND span = $3 AND start_at >= $4 AND documents > 0
-		ORDER BY start_at, status`, scope.Environment, scope.TaxpayerID, span, micros(span.Start(from)))
-	if err != nil {
-		return nil, r.d.wrap("read counts of documents", err)
-	}
-	return collect(r.d, "read counts of documents", rows, func(row row) (c DocumentCount, err error) {
-		var start int64
-		err = row.Scan(&start, &c.Status, &c.Documents)
-		c.Start = fromMicros(start)
-		return c, err
-	})
+		ORDER BY start_at, status`, scope.Environment, scope.TaxpayerID, span, micros(span.Start(from))), func(c *DocumentCount) []any { return []any{instant(&c.Start), &c.Status, &c.Documents} })
 }
 
 // VerdictTimes is a distribution of the time from creation to verdict. It can be added
@@ -179,20 +168,15 @@ func (v VerdictTimes) Quantile(q float64) time.Duration {
 // VerdictTimes reads how long the verdicts took that came from a moment on. An empty
 // taxpayer is the sum over all taxpayers of the environment.
 func (r reader) VerdictTimes(ctx context.Context, scope Scope, span Span, from time.Time) (v VerdictTimes, err error) {
-	rows, err := r.q.QueryContext(ctx, `
+	_, err = collect(r.rows(ctx, "read times of verdicts", `
 		SELECT bucket, cast(sum(documents) AS bigint) FROM verdict_times
 		WHERE environment = $1 AND taxpayer_id = $2 AND span = $3 AND start_at >= $4 GROUP BY bucket`,
-		scope.Environment, scope.TaxpayerID, span, micros(span.Start(from)))
-	if err != nil {
-		return v, r.d.wrap("read times of verdicts", err)
-	}
-	_, err = collect(r.d, "read times of verdicts", rows, func(row row) (bucket int64, err error) {
-		var n int64
-		err = row.Scan(&bucket, &n)
-		if bucket >= 0 && bucket < int64(len(v.buckets)) {
-			v.buckets[bucket] += n
-		}
-		return bucket, err
+		scope.Environment, scope.TaxpayerID, span, micros(span.Start(from))), func(bucket *int64) []any {
+		return []any{bucket, into(func(n int64) {
+			if *bucket >= 0 && *bucket < int64(len(v.buckets)) {
+				v.buckets[*bucket] += n
+			}
+		})}
 	})
 	return v, err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 	"strconv"
@@ -59,43 +58,34 @@ func NewIDAt(t time.Time) string {
 func (s *Store) LeaseIndexer(ctx context.Context, holder, first string, now, until time.Time) (positions map[Walk]string, err error) {
 	err = s.Update(ctx, func(tx *Tx) error {
 		for walk, start := range map[Walk]string{WalkCreated: first, WalkChanged: first, WalkCreatedBefore: "", WalkChangedBefore: ""} {
-			if _, err := tx.q.ExecContext(ctx, `
+			if err := tx.exec(ctx, "lease the indexer", `
 				INSERT INTO index_walks (walk, position, holder, held_until) VALUES ($1, $2, '', 0)
 				ON CONFLICT DO NOTHING`, walk, start); err != nil {
-				return tx.d.wrap("lease the indexer", err)
+				return err
 			}
 		}
-		err := tx.writeOne(ctx, "lease the indexer", ErrIndexerReplaced, statement{`
+		err := tx.writeOne(ctx, "lease the indexer", ErrIndexerReplaced, do(`
 			UPDATE index_walks SET holder = $2, held_until = $3
 			WHERE walk = $1 AND (holder = $2 OR held_until <= $4 OR held_until > $5)`,
-			[]any{string(WalkCreated), holder, micros(until), micros(now), micros(now.Add(longestLease))}})
+			string(WalkCreated), holder, micros(until), micros(now), micros(now.Add(longestLease))))
 		if err != nil {
 			return err
 		}
-		positions, err = tx.walks(ctx)
+		positions, err = tx.IndexPositions(ctx)
 		return err
 	})
 	return positions, err
 }
 
-func (r reader) walks(ctx context.Context) (map[Walk]string, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT walk, position FROM index_walks`)
-	if err != nil {
-		return nil, r.d.wrap("read the walks of the indexer", err)
-	}
+// IndexPositions returns how far the walks of the indexer have come. It is empty before
+// the indexer has run.
+func (r reader) IndexPositions(ctx context.Context) (map[Walk]string, error) {
 	all := map[Walk]string{}
-	_, err = collect(r.d, "read the walks of the indexer", rows, func(row row) (w Walk, err error) {
-		var position string
-		err = row.Scan(&w, &position)
-		all[w] = position
-		return w, err
+	_, err := collect(r.rows(ctx, "read the walks of the indexer", `SELECT walk, position FROM index_walks`), func(w *Walk) []any {
+		return []any{w, into(func(position string) { all[*w] = position })}
 	})
 	return all, err
 }
-
-// IndexPositions returns how far the walks of the indexer have come. It is empty before
-// the indexer has run.
-func (r reader) IndexPositions(ctx context.Context) (map[Walk]string, error) { return r.walks(ctx) }
 
 // ToIndex is a document as it is stored, and what the index has of it.
 type ToIndex struct {
@@ -126,16 +116,13 @@ type Indexed struct {
 const toIndexColumns = `i.environment, i.taxpayer_id, i.document_id, i.document_total, coalesce(i.track_id, ''), i.status, i.created_at,
 	CASE WHEN x.document_id IS NULL THEN substr(i.request, 1, 16384) END, x.status, x.track_id, x.verdict_at`
 
-func scanToIndex(r row) (d ToIndex, err error) {
-	var created int64
-	var status, track sql.NullString
-	var verdict sql.NullInt64
-	err = r.Scan(&d.Environment, &d.TaxpayerID, &d.DocumentID, &d.Total, &d.TrackID, &d.Status, &created, (*storedHead)(&d.Request), &status, &track, &verdict)
-	d.Position, d.CreatedAt = d.DocumentID, fromMicros(created)
-	if status.Valid {
-		d.Indexed = &Indexed{fiscal.Status(status.String), track.String, fromOptionalMicros(verdict)}
+func (d *ToIndex) columns() []any {
+	x := new(Indexed)
+	status := into(func(status fiscal.Status) { x.Status, d.Indexed = status, x })
+	return []any{
+		&d.Environment, &d.TaxpayerID, &d.DocumentID, &d.Total, &d.TrackID, &d.Status, instant(&d.CreatedAt), (*storedHead)(&d.Request),
+		status, orZero(&x.TrackID), instant(&x.VerdictAt),
 	}
-	return d, err
 }
 
 // CreatedAfter reads the documents of all environments that the index lacks, in the order
@@ -143,17 +130,16 @@ func scanToIndex(r row) (d ToIndex, err error) {
 // documents; last is the last one that it looked at, or empty when there is none.
 func (r reader) CreatedAfter(ctx context.Context, after, before string, look int) (missing []ToIndex, last string, err error) {
 	// The limit is part of the statement, so that PostgreSQL knows that it joins few rows.
-	rows, err := r.q.QueryContext(ctx, `
+	all, err := collect(r.rows(ctx, "list documents to index", `
 		SELECT `+toIndexColumns+` FROM (
 			SELECT environment, taxpayer_id, document_id, document_total, track_id, status, created_at, request FROM documents
 			WHERE document_id > $1 AND document_id < $2 ORDER BY document_id LIMIT `+strconv.Itoa(look)+`) AS i
-		LEFT JOIN document_index x ON x.document_id = i.document_id ORDER BY i.document_id`, after, before)
-	if err != nil {
-		return nil, "", r.d.wrap("list documents to index", err)
-	}
-	all, err := collect(r.d, "list documents to index", rows, scanToIndex)
+		LEFT JOIN document_index x ON x.document_id = i.document_id ORDER BY i.document_id`, after, before), (*ToIndex).columns)
 	if err != nil || len(all) == 0 {
 		return nil, "", err
+	}
+	for i := range all {
+		all[i].Position = all[i].DocumentID
 	}
 	last = all[len(all)-1].Position
 	return slices.DeleteFunc(all, func(d ToIndex) bool { return d.Indexed != nil }), last, nil
@@ -163,25 +149,19 @@ func (r reader) CreatedAfter(ctx context.Context, after, before string, look int
 // order of the history entries, after a position and before another. It looks at no more
 // than look entries; last is the last one, or empty when there is none.
 func (r reader) ChangedAfter(ctx context.Context, after, before string, look int) (changed []ToIndex, last string, err error) {
-	rows, err := r.q.QueryContext(ctx, `
+	changed, err = collect(r.rows(ctx, "list changed documents", `
 		SELECT h.id, h.at, h.status, `+toIndexColumns+` FROM (
 			SELECT id, at, status, environment, taxpayer_id, invoice_id FROM history
 			WHERE kind = 'status_changed' AND id > $1 AND id < $2 ORDER BY id LIMIT `+strconv.Itoa(look)+`) AS h
 		JOIN documents i ON i.environment = h.environment AND i.taxpayer_id = h.taxpayer_id AND i.id = h.invoice_id
-		LEFT JOIN document_index x ON x.document_id = i.document_id ORDER BY h.id`, after, before)
-	if err != nil {
-		return nil, "", r.d.wrap("list changed documents", err)
-	}
-	changed, err = collect(r.d, "list changed documents", rows, func(row row) (ToIndex, error) {
-		var id string
-		var at int64
-		var status fiscal.Status
-		d, err := scanToIndex(afterScan{row, []any{&id, &at, &status}})
-		d.Position = id
-		if isVerdict(status) {
-			d.VerdictAt = fromMicros(at)
-		}
-		return d, err
+		LEFT JOIN document_index x ON x.document_id = i.document_id ORDER BY h.id`, after, before), func(d *ToIndex) []any {
+		var at time.Time
+		status := into(func(status fiscal.Status) {
+			if isVerdict(status) {
+				d.VerdictAt = at
+			}
+		})
+		return append([]any{&d.Position, instant(&at), status}, d.columns()...)
 	})
 	if err != nil || len(changed) == 0 {
 		return nil, "", err
@@ -213,13 +193,13 @@ type IndexEntry struct {
 // lost the lease.
 func (s *Store) Index(ctx context.Context, holder string, walk Walk, position string, entries []IndexEntry, until time.Time) error {
 	return s.Update(ctx, func(tx *Tx) error {
-		err := tx.writeOne(ctx, "index", ErrIndexerReplaced, statement{`
-			UPDATE index_walks SET held_until = $3 WHERE walk = $1 AND holder = $2`, []any{string(WalkCreated), holder, micros(until)}})
+		err := tx.writeOne(ctx, "index", ErrIndexerReplaced, do(`
+			UPDATE index_walks SET held_until = $3 WHERE walk = $1 AND holder = $2`, string(WalkCreated), holder, micros(until)))
 		if err != nil {
 			return err
 		}
-		if _, err := tx.q.ExecContext(ctx, `UPDATE index_walks SET position = $2 WHERE walk = $1`, walk, position); err != nil {
-			return tx.d.wrap("index", err)
+		if err := tx.exec(ctx, "index", `UPDATE index_walks SET position = $2 WHERE walk = $1`, walk, position); err != nil {
+			return err
 		}
 		counts := countChanges{}
 		fresh := make([]IndexEntry, 0, len(entries))
@@ -254,17 +234,12 @@ func (tx *Tx) indexNew(ctx context.Context, entries []IndexEntry, counts countCh
 		values = append(values, e.DocumentID, string(e.Environment), e.TaxpayerID, e.Buyer.ID, e.Total, e.TrackID, string(e.Status), micros(e.CreatedAt), optionalMicros(e.VerdictAt))
 	}
 	return inChunks(values, 9, func(some []any, list string) error {
-		rows, err := tx.q.QueryContext(ctx, `
+		fresh, err := collect(tx.rows(ctx, "index", `
 			INSERT INTO document_index (document_id, environment, taxpayer_id, buyer_id, total, track_id, status, created_at, verdict_at)
-			VALUES `+list+` ON CONFLICT DO NOTHING RETURNING document_id`, some...)
-		if err != nil {
-			return tx.d.wrap("index", err)
-		}
-		_, err = collect(tx.d, "index", rows, func(row row) (id string, err error) {
-			err = row.Scan(&id)
+			VALUES `+list+` ON CONFLICT DO NOTHING RETURNING document_id`, some...), only[string])
+		for _, id := range fresh {
 			counts.add(of[id], nil)
-			return id, err
-		})
+		}
 		return err
 	})
 }
@@ -275,11 +250,10 @@ func (tx *Tx) reindex(ctx context.Context, e IndexEntry, counts countChanges) er
 	if !e.Indexed.VerdictAt.IsZero() {
 		verdict = e.Indexed.VerdictAt
 	}
-	changed, err := tx.write(ctx, "index", statement{`
+	changed, err := tx.write(ctx, "index", do(`
 		UPDATE document_index SET status = $4, track_id = $5, verdict_at = $6
-		WHERE document_id = $1 AND environment = $2 AND taxpayer_id = $3 AND status = $7`, []any{
-		e.DocumentID, string(e.Environment), e.TaxpayerID, string(e.Status), e.TrackID, optionalMicros(verdict), string(e.Indexed.Status),
-	}})
+		WHERE document_id = $1 AND environment = $2 AND taxpayer_id = $3 AND status = $7`,
+		e.DocumentID, string(e.Environment), e.TaxpayerID, string(e.Status), e.TrackID, optionalMicros(verdict), string(e.Indexed.Status)))
 	if changed {
 		counts.add(e, e.Indexed)
 	}

@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"database/sql"
+	"slices"
 	"strconv"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -22,15 +22,11 @@ type Candidate struct {
 	InvoiceID  string // set by the lists of invoices alone
 }
 
-func scanCandidate(r row) (c Candidate, err error) {
-	err = r.Scan(&c.DocumentID)
-	return c, err
-}
+func (c *Candidate) columns() []any { return []any{&c.DocumentID} }
 
-func scanListCandidate(r row) (c Candidate, err error) {
-	err = r.Scan(&c.DocumentID, &c.InvoiceID)
-	return c, err
-}
+func (c *Candidate) listColumns() []any { return []any{&c.DocumentID, &c.InvoiceID} }
+
+const searchDocuments = "search documents" // the operation, in errors
 
 // IDSpan is a part of a list, the newest id first: ids below Before and not below From.
 //
@@ -51,71 +47,57 @@ func (s IDSpan) limit() string { return ` LIMIT ` + strconv.Itoa(s.Limit) }
 // status means all.
 func (r reader) InvoicesOf(ctx context.Context, scope Scope, status fiscal.Status, part IDSpan) ([]Candidate, error) {
 	if status == "" {
-		rows, err := r.q.QueryContext(ctx, `
+		return collect(r.rows(ctx, searchDocuments, `
 			SELECT document_id, id FROM documents
 			WHERE environment = $1 AND taxpayer_id = $2 AND id >= $3 AND id < $4 ORDER BY id DESC`+part.limit(),
-			part.args(scope.Environment, scope.TaxpayerID)...)
-		return r.candidates(rows, err, scanListCandidate)
+			part.args(scope.Environment, scope.TaxpayerID)...), (*Candidate).listColumns)
 	}
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, searchDocuments, `
 		SELECT document_id, id FROM documents
 		WHERE environment = $1 AND taxpayer_id = $2 AND (status, id) >= ($3, $4) AND (status, id) < ($3, $5)
 		ORDER BY status DESC, id DESC`+part.limit(),
-		part.args(scope.Environment, scope.TaxpayerID, status)...)
-	return r.candidates(rows, err, scanListCandidate)
+		part.args(scope.Environment, scope.TaxpayerID, status)...), (*Candidate).listColumns)
 }
 
 // AllDocuments lists documents of all environments and taxpayers.
 func (r reader) AllDocuments(ctx context.Context, part IDSpan) ([]Candidate, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, searchDocuments, `
 		SELECT document_id FROM documents WHERE document_id >= $1 AND document_id < $2
-		ORDER BY document_id DESC`+part.limit(), part.args()...)
-	return r.candidates(rows, err, scanCandidate)
+		ORDER BY document_id DESC`+part.limit(), part.args()...), (*Candidate).columns)
 }
 
 // DocumentsByStatus lists the documents of all taxpayers whose status was this one when
 // they were indexed last.
 func (r reader) DocumentsByStatus(ctx context.Context, env fiscal.Environment, status fiscal.Status, part IDSpan) ([]Candidate, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, searchDocuments, `
 		SELECT document_id FROM document_index
 		WHERE environment = $1 AND (status, document_id) >= ($2, $3) AND (status, document_id) < ($2, $4)
-		ORDER BY status DESC, document_id DESC`+part.limit(), part.args(env, status)...)
-	return r.candidates(rows, err, scanCandidate)
+		ORDER BY status DESC, document_id DESC`+part.limit(), part.args(env, status)...), (*Candidate).columns)
 }
 
 // DocumentsByTotal lists the documents of all taxpayers with a total.
 func (r reader) DocumentsByTotal(ctx context.Context, env fiscal.Environment, total string, part IDSpan) ([]Candidate, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, searchDocuments, `
 		SELECT document_id FROM document_index
 		WHERE environment = $1 AND (total, document_id) >= ($2, $3) AND (total, document_id) < ($2, $4)
-		ORDER BY total DESC, document_id DESC`+part.limit(), part.args(env, total)...)
-	return r.candidates(rows, err, scanCandidate)
+		ORDER BY total DESC, document_id DESC`+part.limit(), part.args(env, total)...), (*Candidate).columns)
 }
 
 // DocumentsByTotalOf lists the documents of a taxpayer with a total.
 func (r reader) DocumentsByTotalOf(ctx context.Context, scope Scope, total string, part IDSpan) ([]Candidate, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, searchDocuments, `
 		SELECT document_id FROM document_index
 		WHERE environment = $1 AND taxpayer_id = $2 AND (total, document_id) >= ($3, $4) AND (total, document_id) < ($3, $5)
-		ORDER BY total DESC, document_id DESC`+part.limit(), part.args(scope.Environment, scope.TaxpayerID, total)...)
-	return r.candidates(rows, err, scanCandidate)
+		ORDER BY total DESC, document_id DESC`+part.limit(), part.args(scope.Environment, scope.TaxpayerID, total)...), (*Candidate).columns)
 }
 
 // DocumentsOfBuyer lists the documents of a buyer.
 func (r reader) DocumentsOfBuyer(ctx context.Context, b Buyer, part IDSpan) ([]Candidate, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, searchDocuments, `
 		SELECT document_id FROM document_index
 		WHERE environment = $1 AND taxpayer_id = $2 AND buyer_id <> ''
 			AND (buyer_id, document_id) >= ($3, $4) AND (buyer_id, document_id) < ($3, $5)
-		ORDER BY buyer_id DESC, document_id DESC`+part.limit(), part.args(b.Environment, b.TaxpayerID, b.ID)...)
-	return r.candidates(rows, err, scanCandidate)
-}
-
-func (r reader) candidates(rows *sql.Rows, err error, scan func(row) (Candidate, error)) ([]Candidate, error) {
-	if err != nil {
-		return nil, r.d.wrap("search documents", err)
-	}
-	return collect(r.d, "search documents", rows, scan)
+		ORDER BY buyer_id DESC, document_id DESC`+part.limit(), part.args(b.Environment, b.TaxpayerID, b.ID)...), (*Candidate).columns)
 }
 
 // fewHits limits the results of a search for a value that a document has alone.
@@ -172,21 +154,13 @@ func (r reader) DocumentsOfRequest(ctx context.Context, env fiscal.Environment, 
 // DocumentsByID returns the ids of the documents with an id, or whose invoice has it.
 func (r reader) DocumentsByID(ctx context.Context, within Within, id string) ([]string, error) {
 	and, more := within.and(`t.id`, 3)
-	ids, err := r.appendIDs(ctx, []string{id}, `
+	return r.appendIDs(ctx, []string{id}, `
 		SELECT i.document_id FROM taxpayers t CROSS JOIN documents i
 		WHERE i.environment = $1 AND i.taxpayer_id = t.id AND i.id = $2`+and+fewHits, append([]any{within.Environment, id}, more...))
-	return ids, err
 }
 
 func (r reader) appendIDs(ctx context.Context, ids []string, text string, args []any) ([]string, error) {
-	rows, err := r.q.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, r.d.wrap("search documents", err)
-	}
-	found, err := collect(r.d, "search documents", rows, func(row row) (id string, err error) {
-		err = row.Scan(&id)
-		return id, err
-	})
+	found, err := collect(r.rows(ctx, searchDocuments, text, args...), only[string])
 	return append(ids, found...), err
 }
 
@@ -198,26 +172,14 @@ func (r reader) FoundDocuments(ctx context.Context, within Within, documentIDs [
 	}
 	// Without a condition on the environment, every engine uses the index of the ids.
 	list, args := placeholders(documentIDs)
-	rows, err := r.q.QueryContext(ctx, `
+	all, err := collect(r.rows(ctx, "read found documents", `
 		SELECT i.environment, i.taxpayer_id, coalesce(b.name, ''), coalesce(b.rnc, ''), CASE WHEN x.document_id IS NULL THEN 0 ELSE 1 END, `+qualified("i", invoiceColumns)+`
 		FROM documents i LEFT JOIN document_index x ON x.document_id = i.document_id
 		LEFT JOIN buyers b ON b.environment = x.environment AND b.taxpayer_id = x.taxpayer_id AND b.id = x.buyer_id
-		WHERE i.document_id IN (`+list+`)`, args...)
-	if err != nil {
-		return nil, r.d.wrap("read found documents", err)
-	}
-	all, err := collect(r.d, "read found documents", rows, func(row row) (f FoundDocument, err error) {
-		var scope Scope
-		var indexed int64
-		f.Invoice, err = scanInvoice(scope)(afterScan{row, []any{&scope.Environment, &scope.TaxpayerID, &f.BuyerName, &f.BuyerRNC, &indexed}})
-		f.Scope, f.Indexed = scope, indexed == 1
-		return f, err
+		WHERE i.document_id IN (`+list+`)`, args...), func(f *FoundDocument) []any {
+		return append([]any{&f.Environment, &f.TaxpayerID, &f.BuyerName, &f.BuyerRNC, &f.Indexed}, f.Invoice.columns()...)
 	})
-	allowed := all[:0]
-	for _, f := range all {
-		if f.Environment == within.Environment && within.Allows(f.TaxpayerID) {
-			allowed = append(allowed, f)
-		}
-	}
-	return allowed, err
+	return slices.DeleteFunc(all, func(f FoundDocument) bool {
+		return f.Environment != within.Environment || !within.Allows(f.TaxpayerID)
+	}), err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -57,24 +56,23 @@ func (tx *Tx) CreateEndpoint(ctx context.Context, e Endpoint) error {
 	if err := tx.lockTaxpayer(ctx, e.TaxpayerID); err != nil {
 		return err
 	}
-	var have int
-	err := tx.q.QueryRowContext(ctx, `
+	have, err := one(tx.rows(ctx, "count endpoints", `
 		SELECT count(*) FROM endpoints WHERE environment = $1 AND taxpayer_id = $2 AND status <> 'deleted'`,
-		e.Environment, e.TaxpayerID).Scan(&have)
+		e.Environment, e.TaxpayerID), only[int])
 	if err != nil {
-		return tx.d.wrap("count endpoints", err)
+		return err
 	}
 	if have >= MaxEndpoints {
 		return ErrTooManyEndpoints
 	}
-	_, err = tx.q.ExecContext(ctx, `
+	err = tx.exec(ctx, "create endpoint", `
 		INSERT INTO endpoints (id, environment, taxpayer_id, url, kinds, description, status, disabled_reason,
 			secret, secret_version, old_version, failures, rest_until, concurrency, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, 'enabled', '', $7, $8, 0, 0, 0, $9, $10, $11)`,
 		e.ID, e.Environment, e.TaxpayerID, e.URL, ","+strings.Join(e.Kinds, ",")+",", e.Description,
 		e.Secret.Sealed, e.Secret.Version, MaxConcurrency, micros(e.CreatedAt), micros(e.UpdatedAt))
 	if err != nil {
-		return tx.d.wrap("create endpoint", err)
+		return err
 	}
 	e.Status = EndpointEnabled
 	return tx.auditEndpoint(ctx, "webhook.create", nil, e)
@@ -114,88 +112,72 @@ func (tx *Tx) changeEndpoint(ctx context.Context, scope Scope, id, action string
 
 // Endpoint reads an endpoint of the scope.
 func (r reader) Endpoint(ctx context.Context, scope Scope, id string) (Endpoint, error) {
-	e, err := scanEndpoint(r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read endpoint", `
 		SELECT `+endpointColumns+` FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`,
-		scope.Environment, scope.TaxpayerID, id))
-	return e, r.d.wrap("read endpoint", err)
+		scope.Environment, scope.TaxpayerID, id), (*Endpoint).columns)
 }
 
 // EndpointSecretVersion returns the version of the secret of an endpoint. For a deleted one
 // it is the last version.
-func (r reader) EndpointSecretVersion(ctx context.Context, scope Scope, id string) (version int64, err error) {
-	err = r.q.QueryRowContext(ctx, `
+func (r reader) EndpointSecretVersion(ctx context.Context, scope Scope, id string) (int64, error) {
+	return one(r.rows(ctx, "read endpoint", `
 		SELECT secret_version FROM endpoints WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
-		scope.Environment, scope.TaxpayerID, id).Scan(&version)
-	return version, r.d.wrap("read endpoint", err)
+		scope.Environment, scope.TaxpayerID, id), only[int64])
 }
 
 // Endpoints lists the endpoints of a taxpayer, the newest first. before is the id of
 // the endpoint before the first one of the page; empty: start with the newest.
 func (r reader) Endpoints(ctx context.Context, scope Scope, before string, limit int) ([]Endpoint, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list endpoints", `
 		SELECT `+endpointColumns+` FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND status <> 'deleted' AND (cast($3 AS text) = '' OR id < $3)
-		ORDER BY id DESC LIMIT $4`, scope.Environment, scope.TaxpayerID, before, limit)
-	if err != nil {
-		return nil, r.d.wrap("list endpoints", err)
-	}
-	return collect(r.d, "list endpoints", rows, scanEndpoint)
+		ORDER BY id DESC LIMIT $4`, scope.Environment, scope.TaxpayerID, before, limit), (*Endpoint).columns)
 }
 
 // AllEndpoints lists the endpoints of all taxpayers and environments, the oldest
 // first. The operator and the rotation of the master key use it.
 func (r reader) AllEndpoints(ctx context.Context) ([]Endpoint, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list endpoints", `
 		SELECT `+endpointColumns+` FROM endpoints
-		WHERE status <> 'deleted' ORDER BY id`)
-	if err != nil {
-		return nil, r.d.wrap("list endpoints", err)
-	}
-	return collect(r.d, "list endpoints", rows, scanEndpoint)
+		WHERE status <> 'deleted' ORDER BY id`), (*Endpoint).columns)
 }
 
 // AnyEndpoint reads an endpoint of any scope. Only the operator uses it.
 func (r reader) AnyEndpoint(ctx context.Context, id string) (Endpoint, error) {
-	e, err := scanEndpoint(r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read endpoint", `
 		SELECT `+endpointColumns+` FROM endpoints
-		WHERE id = $1 AND status <> 'deleted'`, id))
-	return e, r.d.wrap("read endpoint", err)
+		WHERE id = $1 AND status <> 'deleted'`, id), (*Endpoint).columns)
 }
 
-func scanEndpoint(r row) (Endpoint, error) {
-	var e Endpoint
-	var kinds string
-	var created, updated int64
-	var until, since, last sql.NullInt64
-	err := r.Scan(&e.ID, &e.Environment, &e.TaxpayerID, &e.URL, &kinds, &e.Description, &e.Status, &e.DisabledReason,
-		&e.Secret.Sealed, &e.Secret.Version, &e.OldSecret.Sealed, &e.OldSecret.Version, &until, &e.Failures, &since, &last, &e.Concurrency,
-		&created, &updated)
-	e.Kinds = strings.Split(strings.Trim(kinds, ","), ",")
-	e.OldUntil, e.FailingSince, e.LastFailureAt = fromOptionalMicros(until), fromOptionalMicros(since), fromOptionalMicros(last)
-	e.CreatedAt, e.UpdatedAt = fromMicros(created), fromMicros(updated)
-	return e, err
+func (e *Endpoint) columns() []any {
+	return []any{
+		&e.ID, &e.Environment, &e.TaxpayerID, &e.URL, via(&e.Kinds, readKinds), &e.Description, &e.Status, &e.DisabledReason,
+		&e.Secret.Sealed, &e.Secret.Version, &e.OldSecret.Sealed, &e.OldSecret.Version, instant(&e.OldUntil), &e.Failures,
+		instant(&e.FailingSince), instant(&e.LastFailureAt), &e.Concurrency, instant(&e.CreatedAt), instant(&e.UpdatedAt),
+	}
 }
+
+// readKinds reads the stored form of kinds, which may begin and end with a comma.
+func readKinds(text string) []string { return strings.Split(strings.Trim(text, ","), ",") }
 
 // RotateEndpoint gives an endpoint its next secret. Until oldUntil the previous secret
 // signs too. The error is ErrNotFound when the endpoint was deleted, or has another
 // secret than e.
 func (tx *Tx) RotateEndpoint(ctx context.Context, e Endpoint, next SealedSecret, oldUntil, now time.Time) error {
-	return tx.changeEndpoint(ctx, e.Scope, e.ID, "webhook.rotate", statement{`
+	return tx.changeEndpoint(ctx, e.Scope, e.ID, "webhook.rotate", do(`
 		UPDATE endpoints SET old_secret = secret, old_version = secret_version, old_until = $5,
 			secret = $6, secret_version = $7, updated_at = $8
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND secret_version = $4 AND status <> 'deleted'`, []any{
-		string(e.Environment), e.TaxpayerID, e.ID, e.Secret.Version, micros(oldUntil), next.Sealed, next.Version, micros(now),
-	}})
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND secret_version = $4 AND status <> 'deleted'`,
+		string(e.Environment), e.TaxpayerID, e.ID, e.Secret.Version, micros(oldUntil), next.Sealed, next.Version, micros(now)))
 }
 
 // RewrapEndpoint replaces the encrypted secrets of an endpoint. They are the same
 // secrets, encrypted with another master key.
 func (tx *Tx) RewrapEndpoint(ctx context.Context, e Endpoint) error {
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "rewrap endpoint", `
 		UPDATE endpoints SET secret = $4, old_secret = $5 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
 		e.Environment, e.TaxpayerID, e.ID, e.Secret.Sealed, optionalBytes(e.OldSecret.Sealed))
-	return tx.d.wrap("rewrap endpoint", err)
 }
 
 // EnableEndpoint enables an endpoint and resets its failures. The sender continues
@@ -203,23 +185,21 @@ func (tx *Tx) RewrapEndpoint(ctx context.Context, e Endpoint) error {
 // when it was disabled need a replay. The error is ErrNotFound when there is no such
 // endpoint.
 func (tx *Tx) EnableEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
-	return tx.changeEndpoint(ctx, scope, id, "webhook.enable", statement{`
+	return tx.changeEndpoint(ctx, scope, id, "webhook.enable", do(`
 		UPDATE endpoints SET status = 'enabled', disabled_reason = '', failures = 0, failing_since = NULL, last_failure_at = NULL,
 			rest_until = 0, concurrency = $4, missed_until = CASE WHEN status = 'disabled' THEN $5 ELSE missed_until END, updated_at = $5
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`, []any{
-		string(scope.Environment), scope.TaxpayerID, id, MaxConcurrency, micros(now),
-	}})
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`,
+		string(scope.Environment), scope.TaxpayerID, id, MaxConcurrency, micros(now)))
 }
 
 // DisableEndpoint disables an endpoint. New events get no delivery to it, and its
 // pending deliveries wait until it is enabled. The error is ErrNotFound when there is
 // no such enabled endpoint.
 func (tx *Tx) DisableEndpoint(ctx context.Context, scope Scope, id, reason string, now time.Time) error {
-	return tx.changeEndpoint(ctx, scope, id, "webhook.disable", statement{`
+	return tx.changeEndpoint(ctx, scope, id, "webhook.disable", do(`
 		UPDATE endpoints SET status = 'disabled', disabled_reason = $4, missed_since = coalesce(missed_since, $5), missed_until = NULL, updated_at = $5
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled'`, []any{
-		string(scope.Environment), scope.TaxpayerID, id, reason, micros(now),
-	}})
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled'`,
+		string(scope.Environment), scope.TaxpayerID, id, reason, micros(now)))
 }
 
 // DeleteEndpoint removes the secrets of an endpoint, which gets no delivery from then
@@ -231,11 +211,10 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now ti
 	if err != nil {
 		return err
 	}
-	err = tx.writeOne(ctx, "delete endpoint", ErrNotFound, statement{`
+	err = tx.writeOne(ctx, "delete endpoint", ErrNotFound, do(`
 		UPDATE endpoints SET status = 'deleted', secret = NULL, old_secret = NULL, old_until = NULL, updated_at = $4
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`, []any{
-		string(scope.Environment), scope.TaxpayerID, id, micros(now),
-	}})
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`,
+		string(scope.Environment), scope.TaxpayerID, id, micros(now)))
 	if err != nil {
 		return err
 	}

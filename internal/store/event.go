@@ -27,20 +27,19 @@ const eventColumns = `id, environment, taxpayer_id, number, kind, document_id, r
 // addEvent stores an event, and a delivery to each enabled endpoint that asks for its
 // kind. A disabled endpoint gets the event only by a replay.
 func addEvent(e Event) []statement {
-	scope := []any{string(e.Environment), e.TaxpayerID}
 	return []statement{
-		{`
+		do(`
 		INSERT INTO events (environment, taxpayer_id, id, kind, document_id, revision, at, body)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, append(scope[:2:2],
-			e.ID, e.Kind, e.DocumentID, e.Revision, micros(e.At), e.Body)},
-		{`
-		INSERT INTO webhook_deliveries (` + deliveryColumns + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+			string(e.Environment), e.TaxpayerID, e.ID, e.Kind, e.DocumentID, e.Revision, micros(e.At), e.Body),
+		do(`
+		INSERT INTO webhook_deliveries (`+deliveryColumns+`)
 		SELECT id, cast($3 AS text), environment, taxpayer_id, cast($4 AS text), cast($5 AS text), cast($6 AS bigint), 'pending', 0,
 			cast($7 AS bigint), '', 0, cast($7 AS bigint)
 		FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND status = 'enabled'
-			AND (kinds LIKE '%,*,%' OR kinds LIKE cast($8 AS text))`, append(scope[:2:2],
-			e.ID, e.Kind, e.DocumentID, e.Revision, micros(e.At), "%,"+e.Kind+",%")},
+			AND (kinds LIKE '%,*,%' OR kinds LIKE cast($8 AS text))`,
+			string(e.Environment), e.TaxpayerID, e.ID, e.Kind, e.DocumentID, e.Revision, micros(e.At), "%,"+e.Kind+",%"),
 	}
 }
 
@@ -56,8 +55,8 @@ const wanted = `e.environment = n.environment AND e.taxpayer_id = n.taxpayer_id
 // AddEvent stores an event with its deliveries.
 func (tx *Tx) AddEvent(ctx context.Context, e Event) error {
 	for _, s := range addEvent(e) {
-		if _, err := s.run(ctx, tx.q); err != nil {
-			return tx.d.wrap("add event", err)
+		if _, err := tx.write(ctx, "add event", s); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -73,18 +72,13 @@ func (b *Batch) AddEvent(e Event) *Batch {
 
 // Event reads one event.
 func (r reader) Event(ctx context.Context, scope Scope, id string) (Event, error) {
-	e, err := scanEvent(r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read event", `
 		SELECT id, environment, taxpayer_id, coalesce(number, 0), kind, document_id, revision, at, body FROM events
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, scope.Environment, scope.TaxpayerID, id))
-	return e, r.d.wrap("read event", err)
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, scope.Environment, scope.TaxpayerID, id), (*Event).columns)
 }
 
-func scanEvent(r row) (Event, error) {
-	var e Event
-	var at int64
-	err := r.Scan(&e.ID, &e.Environment, &e.TaxpayerID, &e.Number, &e.Kind, &e.DocumentID, &e.Revision, &at, &e.Body)
-	e.At = fromMicros(at)
-	return e, err
+func (e *Event) columns() []any {
+	return []any{&e.ID, &e.Environment, &e.TaxpayerID, &e.Number, &e.Kind, &e.DocumentID, &e.Revision, instant(&e.At), &e.Body}
 }
 
 const (
@@ -104,26 +98,20 @@ func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) (
 	if err := s.numberEvents(soon, scope, after); err != nil && !errors.Is(err, ErrUnavailable) && soon.Err() == nil {
 		return nil, err
 	}
-	rows, err := s.q.QueryContext(ctx, `
+	return collect(s.rows(ctx, "read feed", `
 		SELECT `+eventColumns+` FROM events
 		WHERE environment = $1 AND taxpayer_id = $2 AND number > $3 ORDER BY number LIMIT $4`,
-		scope.Environment, scope.TaxpayerID, after, limit)
-	if err != nil {
-		return nil, s.d.wrap("read feed", err)
-	}
-	return collect(s.d, "read feed", rows, scanEvent)
+		scope.Environment, scope.TaxpayerID, after, limit), (*Event).columns)
 }
 
 // HasEvents reports whether a taxpayer has events after a position in its feed, or
 // events without a position.
 func (r reader) HasEvents(ctx context.Context, scope Scope, after int64) (bool, error) {
-	var one int64
-	err := r.q.QueryRowContext(ctx, `
+	return r.exists(ctx, "find events", `
 		SELECT 1 FROM events WHERE environment = $1 AND taxpayer_id = $2 AND number > $3
 		UNION ALL
 		SELECT 1 FROM events WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL
-		LIMIT 1`, scope.Environment, scope.TaxpayerID, after).Scan(&one)
-	return r.rowExists("find events", err)
+		LIMIT 1`, scope.Environment, scope.TaxpayerID, after)
 }
 
 // numberEvents gives a position in the feed to the events that have none. It numbers
@@ -132,11 +120,9 @@ func (r reader) HasEvents(ctx context.Context, scope Scope, after int64) (bool, 
 // one. A change does not number its own events: all changes of a taxpayer would have
 // to wait for each other.
 func (s *Store) numberEvents(ctx context.Context, scope Scope, after int64) error {
-	var one int64
-	err := s.q.QueryRowContext(ctx, `
-		SELECT 1 FROM events WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL LIMIT 1`,
-		scope.Environment, scope.TaxpayerID).Scan(&one)
-	if some, err := s.rowExists("find events without a position", err); err != nil || !some {
+	some, err := s.exists(ctx, "find events without a position", `
+		SELECT 1 FROM events WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL LIMIT 1`, scope.Environment, scope.TaxpayerID)
+	if err != nil || !some {
 		return err
 	}
 	return s.Update(ctx, func(tx *Tx) error { return tx.numberEvents(ctx, scope, after) })
@@ -145,40 +131,31 @@ func (s *Store) numberEvents(ctx context.Context, scope Scope, after int64) erro
 // numberEvents numbers at most maxNumbered events under the lock of the feed, with positions
 // above after.
 func (tx *Tx) numberEvents(ctx context.Context, scope Scope, after int64) error {
-	var last int64
-	err := tx.q.QueryRowContext(ctx, `
+	last, err := one(tx.rows(ctx, "lock feed", `
 		INSERT INTO feeds (environment, taxpayer_id, last_number) VALUES ($1, $2, $3)
 		ON CONFLICT (environment, taxpayer_id) DO UPDATE
 			SET last_number = CASE WHEN feeds.last_number < excluded.last_number THEN excluded.last_number ELSE feeds.last_number END
-		RETURNING last_number`, scope.Environment, scope.TaxpayerID, after).Scan(&last)
+		RETURNING last_number`, scope.Environment, scope.TaxpayerID, after), only[int64])
 	if err != nil {
-		return tx.d.wrap("lock feed", err)
+		return err
 	}
-	rows, err := tx.q.QueryContext(ctx, `
+	fresh, err := collect(tx.rows(ctx, "find events without a position", `
 		SELECT at, id FROM events
 		WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL ORDER BY at, id LIMIT `+strconv.Itoa(maxNumbered),
-		scope.Environment, scope.TaxpayerID)
-	if err != nil {
-		return tx.d.wrap("find events without a position", err)
-	}
-	fresh, err := collect(tx.d, "find events without a position", rows, func(row row) (e eventKey, err error) {
-		err = row.Scan(&e.at, &e.id)
-		return e, err
-	})
+		scope.Environment, scope.TaxpayerID), func(e *eventKey) []any { return []any{&e.at, &e.id} })
 	if err != nil || len(fresh) == 0 {
 		return err
 	}
-	n, err := giveNumbers(scope, last, fresh).run(ctx, tx.q)
+	n, err := giveNumbers(scope, last, fresh).Run(ctx, tx.q)
 	if err == nil && n != int64(len(fresh)) {
 		err = fmt.Errorf("%d events got a position, want %d", n, len(fresh))
 	}
 	if err != nil {
 		return tx.d.wrap("number events", err)
 	}
-	_, err = tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "number events", `
 		UPDATE feeds SET last_number = last_number + cast($3 AS bigint) WHERE environment = $1 AND taxpayer_id = $2`,
 		scope.Environment, scope.TaxpayerID, n)
-	return tx.d.wrap("number events", err)
 }
 
 // giveNumbers returns the statement that gives events the positions after last, in their
@@ -196,7 +173,7 @@ func giveNumbers(scope Scope, last int64, events []eventKey) statement {
 		position.WriteString(" WHEN " + mark + " THEN " + strconv.Itoa(i+1))
 	}
 	args := []any{string(scope.Environment), scope.TaxpayerID, last, events[0].at, events[len(events)-1].at}
-	return statement{`
-		UPDATE events SET number = cast($3 AS bigint) + CASE id` + position.String() + ` END
-		WHERE environment = $1 AND taxpayer_id = $2 AND at >= $4 AND at <= $5 AND id IN (` + list + `)`, append(args, values...)}
+	return do(`
+		UPDATE events SET number = cast($3 AS bigint) + CASE id`+position.String()+` END
+		WHERE environment = $1 AND taxpayer_id = $2 AND at >= $4 AND at <= $5 AND id IN (`+list+`)`, append(args, values...)...)
 }

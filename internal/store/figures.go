@@ -37,34 +37,29 @@ func (r reader) JobFigures(ctx context.Context, env fiscal.Environment, now time
 
 func (r reader) jobFigures(ctx context.Context, env fiscal.Environment, queue Queue, s span, now time.Time, most int) ([]JobFigure, error) {
 	// The limit is part of the statement, as in readFront.
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "count jobs", `
 		SELECT stage, running, held, count(*), min(created_at), min(run_at) FROM (
 			SELECT stage, created_at, run_at, CASE WHEN lease_until > $5 AND lease_until <= $6 THEN 1 ELSE 0 END AS running,
 				CASE WHEN last_error LIKE $7 THEN 1 ELSE 0 END AS held FROM jobs
 			WHERE environment = $1 AND queue = $2 AND run_at >= $3 AND run_at <= $4
 			ORDER BY run_at, document_id LIMIT `+strconv.Itoa(most)+`) AS front
 		GROUP BY stage, running, held ORDER BY stage, running, held`,
-		env, queue, s.first, s.last, micros(now), micros(now.Add(longestLease)), cause.HeldPattern)
-	if err != nil {
-		return nil, r.d.wrap("count jobs", err)
-	}
-	return collect(r.d, "count jobs", rows, func(row row) (JobFigure, error) {
-		f := JobFigure{Queue: queue, State: "waiting"}
-		var running, held, created, due int64
-		err := row.Scan(&f.Stage, &running, &held, &f.Jobs, &created, &due)
-		f.Created = fromMicros(created)
-		switch {
-		case held == 1: // also for the moment in which a worker looks whether that has changed
-			f.State = "held"
-		case running == 1:
-			f.State = "running"
-		case due >= suspendedFrom:
-			f.State = "suspended"
-		}
-		if due < suspendedFrom {
-			f.DueAt = fromMicros(due)
-		}
-		return f, err
+		env, queue, s.first, s.last, micros(now), micros(now.Add(longestLease)), cause.HeldPattern), func(f *JobFigure) []any {
+		f.Queue, f.State = queue, "waiting"
+		var running, held bool
+		return []any{&f.Stage, &running, &held, &f.Jobs, instant(&f.Created), into(func(due int64) {
+			switch {
+			case held: // also for the moment in which a worker looks whether that has changed
+				f.State = "held"
+			case running:
+				f.State = "running"
+			case due >= suspendedFrom:
+				f.State = "suspended"
+			}
+			if due < suspendedFrom {
+				f.DueAt = fromMicros(due)
+			}
+		})}
 	})
 }
 
@@ -82,38 +77,22 @@ const endpointStatus = `CASE WHEN e.status = 'disabled' THEN 'disabled' WHEN e.f
 // many pending deliveries of the database, so the cost does not grow with the backlog.
 func (r reader) DeliveryFigures(ctx context.Context, env fiscal.Environment, most int) ([]DeliveryFigure, error) {
 	// The order is that of an index that has pending deliveries alone.
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "count deliveries", `
 		SELECT `+endpointStatus+` AS shown, count(*), min(d.created_at) FROM (
 			SELECT endpoint_id, created_at FROM webhook_deliveries WHERE state = 'pending'
 			ORDER BY endpoint_id, run_at, revision, event_id LIMIT `+strconv.Itoa(most)+`) AS d
 		JOIN endpoints e ON e.id = d.endpoint_id
-		WHERE e.environment = $1 AND e.status <> 'deleted' GROUP BY shown`, env)
-	if err != nil {
-		return nil, r.d.wrap("count deliveries", err)
-	}
-	return collect(r.d, "count deliveries", rows, func(row row) (f DeliveryFigure, err error) {
-		var created int64
-		err = row.Scan(&f.Status, &f.Deliveries, &created)
-		f.Created = fromMicros(created)
-		return f, err
-	})
+		WHERE e.environment = $1 AND e.status <> 'deleted' GROUP BY shown`, env), func(f *DeliveryFigure) []any { return []any{&f.Status, &f.Deliveries, instant(&f.Created)} })
 }
 
 // EndpointFigures counts the endpoints of an environment by status: enabled, failing or
 // disabled.
 func (r reader) EndpointFigures(ctx context.Context, env fiscal.Environment) (map[string]int64, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+endpointStatus+` AS shown, count(*) FROM endpoints e
-		WHERE e.environment = $1 AND e.status <> 'deleted' GROUP BY shown`, env)
-	if err != nil {
-		return nil, r.d.wrap("count endpoints", err)
-	}
 	all := map[string]int64{}
-	_, err = collect(r.d, "count endpoints", rows, func(row row) (status string, err error) {
-		var n int64
-		err = row.Scan(&status, &n)
-		all[status] = n
-		return status, err
+	_, err := collect(r.rows(ctx, "count endpoints", `
+		SELECT `+endpointStatus+` AS shown, count(*) FROM endpoints e
+		WHERE e.environment = $1 AND e.status <> 'deleted' GROUP BY shown`, env), func(status *string) []any {
+		return []any{status, into(func(n int64) { all[*status] = n })}
 	})
 	return all, err
 }
@@ -122,16 +101,8 @@ func (r reader) EndpointFigures(ctx context.Context, env fiscal.Environment) (ma
 // that lasts longest. Revoked certificates do not count; a taxpayer that has only such
 // ones is not in the list.
 func (r reader) CertificateEnds(ctx context.Context, env fiscal.Environment) ([]time.Time, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT max(not_after) FROM certificates WHERE environment = $1 AND revoked_at IS NULL GROUP BY taxpayer_id`, env)
-	if err != nil {
-		return nil, r.d.wrap("read the ends of certificates", err)
-	}
-	return collect(r.d, "read the ends of certificates", rows, func(row row) (time.Time, error) {
-		var end int64
-		err := row.Scan(&end)
-		return fromMicros(end), err
-	})
+	return collect(r.rows(ctx, "read the ends of certificates", `
+		SELECT max(not_after) FROM certificates WHERE environment = $1 AND revoked_at IS NULL GROUP BY taxpayer_id`, env), func(end *time.Time) []any { return []any{instant(end)} })
 }
 
 // NumberFigure is how many numbers of a type a taxpayer has left.
@@ -144,16 +115,9 @@ type NumberFigure struct {
 // NumberFigures returns the numbers that the taxpayers of an environment have left on a
 // day, one entry for each taxpayer and type.
 func (r reader) NumberFigures(ctx context.Context, env fiscal.Environment, day fiscal.Date) ([]NumberFigure, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "count numbers", `
 		SELECT ecf_type,
 			cast(sum(CASE WHEN fenced_at IS NULL AND (expires = '' OR expires >= $2) THEN last_number - next_number + 1 ELSE 0 END) AS bigint),
 			cast(sum(CASE WHEN fenced_at IS NULL THEN 0 ELSE 1 END) AS bigint)
-		FROM number_ranges WHERE environment = $1 GROUP BY taxpayer_id, ecf_type`, env, day.String())
-	if err != nil {
-		return nil, r.d.wrap("count numbers", err)
-	}
-	return collect(r.d, "count numbers", rows, func(row row) (f NumberFigure, err error) {
-		err = row.Scan(&f.Type, &f.Left, &f.Fenced)
-		return f, err
-	})
+		FROM number_ranges WHERE environment = $1 GROUP BY taxpayer_id, ecf_type`, env, day.String()), func(f *NumberFigure) []any { return []any{&f.Type, &f.Left, &f.Fenced} })
 }

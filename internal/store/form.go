@@ -37,9 +37,8 @@ func (tx *Tx) UseForm(ctx context.Context, scope Scope, f Form, operation, objec
 		Scope: scope, Operation: "form." + operation, Key: f.Token, Fingerprint: []byte{}, RawDigest: []byte{}, ObjectID: objectID,
 		HTTPStatus: http.StatusCreated, CreatedAt: at, Body: []byte{},
 	}
-	n, err := rememberReply(used).run(ctx, tx.q)
-	if err != nil || n == 1 {
-		return tx.d.wrap("use form", err)
+	if fresh, err := tx.write(ctx, "use form", rememberReply(used)); err != nil || fresh {
+		return err
 	}
 	before, err := tx.StoredReply(ctx, scope, used.Operation, f.Token)
 	if err != nil {

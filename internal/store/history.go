@@ -24,28 +24,20 @@ type HistoryEntry struct {
 }
 
 func addHistoryEntry(e HistoryEntry) statement {
-	return statement{`
+	return do(`
 		INSERT INTO history (invoice_id, id, environment, taxpayer_id, at, kind, status, request_id, detail)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, []any{
-		e.InvoiceID, e.ID, string(e.Environment), e.TaxpayerID, micros(e.At), e.Kind, string(e.Status), e.RequestID, string(e.Cause),
-	}}
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		e.InvoiceID, e.ID, string(e.Environment), e.TaxpayerID, micros(e.At), e.Kind, string(e.Status), e.RequestID, string(e.Cause))
 }
 
 // History lists the history of an invoice, the oldest entry first.
 func (r reader) History(ctx context.Context, scope Scope, invoiceID string) ([]HistoryEntry, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "read history", `
 		SELECT invoice_id, id, at, kind, status, request_id, detail FROM history
 		WHERE invoice_id = $3 AND environment = $1 AND taxpayer_id = $2
-		ORDER BY at, id`, scope.Environment, scope.TaxpayerID, invoiceID)
-	if err != nil {
-		return nil, r.d.wrap("read history", err)
-	}
-	return collect(r.d, "read history", rows, func(row row) (HistoryEntry, error) {
-		e := HistoryEntry{Scope: scope}
-		var at int64
-		err := row.Scan(&e.InvoiceID, &e.ID, &at, &e.Kind, &e.Status, &e.RequestID, &e.Cause)
-		e.At = fromMicros(at)
-		return e, err
+		ORDER BY at, id`, scope.Environment, scope.TaxpayerID, invoiceID), func(e *HistoryEntry) []any {
+		e.Scope = scope
+		return []any{&e.InvoiceID, &e.ID, instant(&e.At), &e.Kind, &e.Status, &e.RequestID, &e.Cause}
 	})
 }
 
@@ -57,19 +49,12 @@ const MaxOfRequest = 100
 // a stored answer, see AnswerID, leads to its invoice too. The error is ErrNotFound when
 // there is none.
 func (r reader) InvoicesOfRequest(ctx context.Context, scope Scope, requestID string) ([]string, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	ids, err := collect(r.rows(ctx, "find request", `
 		SELECT invoice_id FROM history
 		WHERE request_id = $3 AND request_id <> '' AND environment = $1 AND taxpayer_id = $2
 		UNION
 		SELECT id FROM documents WHERE environment = $1 AND taxpayer_id = $2 AND id = $4
-		ORDER BY 1 LIMIT `+strconv.Itoa(MaxOfRequest), scope.Environment, scope.TaxpayerID, requestID, invoiceOfAnswer(requestID))
-	if err != nil {
-		return nil, r.d.wrap("find request", err)
-	}
-	ids, err := collect(r.d, "find request", rows, func(row row) (id string, err error) {
-		err = row.Scan(&id)
-		return id, err
-	})
+		ORDER BY 1 LIMIT `+strconv.Itoa(MaxOfRequest), scope.Environment, scope.TaxpayerID, requestID, invoiceOfAnswer(requestID)), only[string])
 	if err == nil && len(ids) == 0 {
 		return nil, ErrNotFound
 	}

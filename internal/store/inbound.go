@@ -19,19 +19,17 @@ type Inbound struct {
 // ReceiveInbound records a message of a source, and reports whether it is new. It waits
 // for a running transaction that records the same message.
 func (tx *Tx) ReceiveInbound(ctx context.Context, m Inbound) (fresh bool, err error) {
-	return tx.write(ctx, "record message", statement{`
+	return tx.write(ctx, "record message", do(`
 		INSERT INTO inbound (source_id, message_id, environment, taxpayer_id, at, kind, outcome, document_id)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT DO NOTHING`, []any{
-		m.SourceID, m.MessageID, string(m.Environment), m.TaxpayerID, micros(m.At), m.Kind, m.Outcome, m.DocumentID,
-	}})
+		ON CONFLICT DO NOTHING`,
+		m.SourceID, m.MessageID, string(m.Environment), m.TaxpayerID, micros(m.At), m.Kind, m.Outcome, m.DocumentID))
 }
 
 // HasReceived reports whether a message of a source is recorded.
 func (r reader) HasReceived(ctx context.Context, scope Scope, sourceID, messageID string) (bool, error) {
-	var n int64
-	err := r.q.QueryRowContext(ctx, `
+	n, err := one(r.rows(ctx, "find message", `
 		SELECT count(*) FROM inbound WHERE environment = $1 AND taxpayer_id = $2 AND source_id = $3 AND message_id = $4`,
-		scope.Environment, scope.TaxpayerID, sourceID, messageID).Scan(&n)
-	return n > 0, r.d.wrap("find message", err)
+		scope.Environment, scope.TaxpayerID, sourceID, messageID), only[int64])
+	return n > 0, err
 }

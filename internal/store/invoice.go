@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,12 +59,11 @@ const (
 // no row when the external id is taken.
 func (d *dialect) createInvoice(inv Invoice, request []byte) (statement, error) {
 	messages, err := encodeMessages(inv.Messages)
-	return statement{createInvoicesText(`($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`), []any{
+	return do(createInvoicesText(`($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`),
 		inv.ID, inv.DocumentID, inv.ExternalID, string(inv.Type), string(inv.Status), inv.Currency, inv.IssueDate,
 		strings.Join([]string{inv.Subtotal, inv.DiscountTotal, inv.TaxTotal, inv.Total, inv.Paid, inv.Balance}, " "),
 		micros(inv.CreatedAt), micros(inv.UpdatedAt), inv.Revision, inv.DocumentTotal, optionalText(inv.ENCF),
-		optionalText(inv.TrackID), messages, optionalText(inv.Trace), string(inv.Environment), inv.TaxpayerID, d.compressed(request),
-	}}, err
+		optionalText(inv.TrackID), messages, optionalText(inv.Trace), string(inv.Environment), inv.TaxpayerID, d.compressed(request)), err
 }
 
 // createInvoicesText returns the statement that stores invoices with these values.
@@ -91,49 +89,43 @@ func (r reader) InvoiceByExternalID(ctx context.Context, scope Scope, externalID
 }
 
 func (r reader) oneInvoice(ctx context.Context, column string, scope Scope, id string) (Invoice, error) {
-	inv, err := scanInvoice(scope)(r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read invoice", `
 		SELECT `+invoiceColumns+` FROM documents
-		WHERE environment = $1 AND taxpayer_id = $2 AND `+column+` = $3`,
-		scope.Environment, scope.TaxpayerID, id))
-	return inv, r.d.wrap("read invoice", err)
+		WHERE environment = $1 AND taxpayer_id = $2 AND `+column+` = $3`, scope.Environment, scope.TaxpayerID, id), invoiceOf(scope))
 }
 
-// scanInvoice returns a function that reads invoiceColumns of an invoice of the scope.
-func scanInvoice(scope Scope) func(row) (Invoice, error) {
-	return func(r row) (Invoice, error) {
-		var revision int64
-		var total, messages string
-		var encf, track, trace sql.NullString
-		inv, err := scanListed(scope, r, &revision, &total, &encf, &track, &messages, &trace)
-		if err != nil {
-			return Invoice{}, err
-		}
-		inv.Revision, inv.DocumentTotal, inv.ENCF, inv.TrackID, inv.Trace = revision, total, encf.String, track.String, trace.String
-		if messages != noMessages {
-			if err := json.Unmarshal([]byte(messages), &inv.Messages); err != nil {
-				return Invoice{}, fmt.Errorf("messages of invoice %s: %w", inv.ID, err)
-			}
-		}
-		return inv, nil
+// invoiceOf returns the destinations of invoiceColumns of an invoice of the scope.
+func invoiceOf(scope Scope) func(*Invoice) []any {
+	return func(inv *Invoice) []any {
+		inv.Scope = scope
+		return inv.columns()
 	}
 }
 
-// scanListed reads listColumns of an invoice of the scope, and the columns after them
-// into more.
-func scanListed(scope Scope, r row, more ...any) (Invoice, error) {
-	inv := Invoice{Scope: scope}
-	var amounts string
-	var created, updated int64
-	err := r.Scan(append([]any{&inv.ID, &inv.DocumentID, &inv.ExternalID, &inv.Type, &inv.Status, &inv.Currency,
-		&inv.IssueDate, &amounts, &created, &updated}, more...)...)
-	if err != nil {
-		return Invoice{}, err
+func (inv *Invoice) columns() []any {
+	messages := scanned[string](func(text string) error {
+		if text == noMessages {
+			return nil
+		}
+		if err := json.Unmarshal([]byte(text), &inv.Messages); err != nil {
+			return fmt.Errorf("messages of invoice %s: %w", inv.ID, err)
+		}
+		return nil
+	})
+	return append(inv.listColumns(),
+		&inv.Revision, &inv.DocumentTotal, orZero(&inv.ENCF), orZero(&inv.TrackID), messages, orZero(&inv.Trace))
+}
+
+func (inv *Invoice) listColumns() []any {
+	amounts := into(func(text string) {
+		for _, to := range []*string{&inv.Subtotal, &inv.DiscountTotal, &inv.TaxTotal, &inv.Total, &inv.Paid, &inv.Balance} {
+			*to, text, _ = strings.Cut(text, " ")
+		}
+	})
+	return []any{
+		&inv.ID, &inv.DocumentID, &inv.ExternalID, &inv.Type, &inv.Status, &inv.Currency, &inv.IssueDate, amounts,
+		instant(&inv.CreatedAt), instant(&inv.UpdatedAt),
 	}
-	inv.CreatedAt, inv.UpdatedAt = fromMicros(created), fromMicros(updated)
-	for _, to := range []*string{&inv.Subtotal, &inv.DiscountTotal, &inv.TaxTotal, &inv.Total, &inv.Paid, &inv.Balance} {
-		*to, amounts, _ = strings.Cut(amounts, " ")
-	}
-	return inv, nil
 }
 
 const noMessages = `[]`
@@ -202,50 +194,41 @@ func (b *Batch) UpdateInvoice(before, after Invoice) *Batch {
 func (b *Batch) changeInvoice(before, after Invoice, revision int64) *Batch {
 	messages, err := encodeMessages(after.Messages)
 	b.err = errors.Join(b.err, err)
-	return b.add(statement{`
+	return b.add(do(`
 		UPDATE documents SET status = $6, revision = $7, messages = $8, updated_at = $9, track_id = $10
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND revision = $4 AND updated_at = $5`, []any{
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND revision = $4 AND updated_at = $5`,
 		string(before.Environment), before.TaxpayerID, before.ID, before.Revision, micros(before.UpdatedAt),
-		string(after.Status), revision, messages, micros(after.UpdatedAt), optionalText(after.TrackID),
-	}}, ErrInvoiceChanged)
+		string(after.Status), revision, messages, micros(after.UpdatedAt), optionalText(after.TrackID)), ErrInvoiceChanged)
 }
 
 // TraceOf reads the traceparent of the creation of a document. It is empty when the
 // creation had none, or when there is no such document.
 func (r reader) TraceOf(ctx context.Context, scope Scope, documentID string) (string, error) {
-	var trace sql.NullString
-	err := r.q.QueryRowContext(ctx, `
+	trace, err := one(r.rows(ctx, "read trace", `
 		SELECT trace FROM documents WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
-		scope.Environment, scope.TaxpayerID, documentID).Scan(&trace)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return trace.String, r.d.wrap("read trace", err)
+		scope.Environment, scope.TaxpayerID, documentID), func(trace *string) []any { return []any{orZero(trace)} })
+	return trace, ifFound(err)
 }
 
 // Request reads the canonical request of an invoice.
 func (r reader) Request(ctx context.Context, scope Scope, invoiceID string) ([]byte, error) {
-	var request []byte
-	err := r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read request", `
 		SELECT request FROM documents WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
-		scope.Environment, scope.TaxpayerID, invoiceID).Scan((*storedText)(&request))
-	return request, r.d.wrap("read request", err)
+		scope.Environment, scope.TaxpayerID, invoiceID), func(request *[]byte) []any { return []any{(*storedText)(request)} })
 }
 
 // AnyDocument reads a document of any scope, by its id or by the id of its invoice.
 // Only the operator uses it.
 func (r reader) AnyDocument(ctx context.Context, id string) (Invoice, error) {
-	var scope Scope
-	var documentID string
-	err := r.q.QueryRowContext(ctx, `
+	found, err := one(r.rows(ctx, "find document", `
 		SELECT environment, taxpayer_id, document_id FROM documents
 		WHERE document_id = $1
 		UNION ALL
 		SELECT i.environment, i.taxpayer_id, i.document_id FROM taxpayers t JOIN documents i ON i.taxpayer_id = t.id
 		WHERE i.environment IN ('sandbox', 'certification', 'production') AND i.id = $1
-		LIMIT 1`, id).Scan(&scope.Environment, &scope.TaxpayerID, &documentID)
+		LIMIT 1`, id), func(inv *Invoice) []any { return []any{&inv.Environment, &inv.TaxpayerID, &inv.DocumentID} })
 	if err != nil {
-		return Invoice{}, r.d.wrap("find document", err)
+		return Invoice{}, err
 	}
-	return r.InvoiceOfDocument(ctx, scope, documentID)
+	return r.InvoiceOfDocument(ctx, found.Scope, found.DocumentID)
 }

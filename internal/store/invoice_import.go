@@ -22,8 +22,7 @@ func (s *Store) ImportRequests(ctx context.Context, invoices []Invoice, request 
 	}
 	return s.Update(ctx, func(tx *Tx) error {
 		return inChunks(values, columns, func(some []any, list string) error {
-			_, err := tx.q.ExecContext(ctx, createInvoicesText(list), some...)
-			return tx.d.wrap("import invoices", err)
+			return tx.exec(ctx, "import invoices", createInvoicesText(list), some...)
 		})
 	})
 }

@@ -40,12 +40,11 @@ func (r reader) ListInvoices(ctx context.Context, scope Scope, f InvoiceFilter) 
 	default:
 		where = ` AND id < ` + before
 	}
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "list invoices", `
 		SELECT `+listColumns+` FROM documents
 		WHERE environment = $1 AND taxpayer_id = $2`+where+`
-		ORDER BY `+order+` LIMIT `+argument(f.Limit), args...)
-	if err != nil {
-		return nil, r.d.wrap("list invoices", err)
-	}
-	return collect(r.d, "list invoices", rows, func(r row) (Invoice, error) { return scanListed(scope, r) })
+		ORDER BY `+order+` LIMIT `+argument(f.Limit), args...), func(inv *Invoice) []any {
+		inv.Scope = scope
+		return inv.listColumns()
+	})
 }

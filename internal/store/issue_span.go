@@ -36,17 +36,12 @@ func (f IssueSpan) firstID(env fiscal.Environment) string {
 }
 
 // CountIssuedBetween counts the invoices of a span.
-func (r reader) CountIssuedBetween(ctx context.Context, scope Scope, f IssueSpan) (n int64, err error) {
-	err = r.q.QueryRowContext(ctx, `SELECT count(*) FROM documents WHERE `+issueSpan, f.args(scope)...).Scan(&n)
-	return n, r.d.wrap("count invoices of a span", err)
+func (r reader) CountIssuedBetween(ctx context.Context, scope Scope, f IssueSpan) (int64, error) {
+	return one(r.rows(ctx, "count invoices of a span", `SELECT count(*) FROM documents WHERE `+issueSpan, f.args(scope)...), only[int64])
 }
 
 // IssuedBetween reads invoices of a span, the oldest first.
 func (r reader) IssuedBetween(ctx context.Context, scope Scope, f IssueSpan) ([]Invoice, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+invoiceColumns+` FROM documents WHERE `+issueSpan+` ORDER BY id LIMIT $7`, append(f.args(scope), f.Limit)...)
-	if err != nil {
-		return nil, r.d.wrap("read invoices of a span", err)
-	}
-	return collect(r.d, "read invoices of a span", rows, scanInvoice(scope))
+	return collect(r.rows(ctx, "read invoices of a span", `
+		SELECT `+invoiceColumns+` FROM documents WHERE `+issueSpan+` ORDER BY id LIMIT $7`, append(f.args(scope), f.Limit)...), invoiceOf(scope))
 }

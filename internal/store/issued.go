@@ -67,13 +67,12 @@ func (tx *Tx) Issue(ctx context.Context, i Issued) error {
 
 // issue returns the statement that stores the document.
 func (d *dialect) issue(i Issued) statement {
-	return statement{`
-		INSERT INTO issued_documents (` + issuedHead + `, xml, summary)
+	return do(`
+		INSERT INTO issued_documents (`+issuedHead+`, xml, summary)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-		ON CONFLICT DO NOTHING`, []any{
+		ON CONFLICT DO NOTHING`,
 		string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, i.DocumentID, i.NumberRangeID, i.Certificate, string(NumberIssued), i.SecurityCode, i.BuyerRNC,
-		micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, d.compressed(i.XML), optionalBytes(d.compressed(i.Summary)),
-	}}
+		micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, d.compressed(i.XML), optionalBytes(d.compressed(i.Summary)))
 }
 
 // ShowNumber sets the number of the document's invoice: from its commit on, integrators,
@@ -82,11 +81,10 @@ func (d *dialect) issue(i Issued) statement {
 func (b *Batch) ShowNumber(i Issued) *Batch { return b.add(showNumber(i), nil) }
 
 func showNumber(i Issued) statement {
-	return statement{`
+	return do(`
 		UPDATE documents SET encf = $4
-		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND encf IS NULL`, []any{
-		string(i.Environment), i.TaxpayerID, i.DocumentID, i.ENCF,
-	}}
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND encf IS NULL`,
+		string(i.Environment), i.TaxpayerID, i.DocumentID, i.ENCF)
 }
 
 // An Issuance is a signed document and its job.
@@ -121,12 +119,12 @@ func (s *Store) IssueAll(ctx context.Context, timeline string, numbers NumberRan
 	statements[0] = takeNumbers(numbers, int64(len(all)))
 	if timeline != "" && s.d.TimelineText != "" {
 		args := append(statements[0].Args, timeline)
-		statements[0] = statement{statements[0].Text + ` AND ` + s.d.TimelineText + ` = $` + strconv.Itoa(len(args)), args}
+		statements[0] = do(statements[0].Text+` AND `+s.d.TimelineText+` = $`+strconv.Itoa(len(args)), args...)
 	}
 	for _, one := range all {
 		statements = append(statements, numberJob(one.Job, stage, one.ENCF, until), s.d.issue(one.Issued))
 	}
-	err := s.batch(ctx, statements, func(rows []int64) error {
+	err := s.Batch(ctx, statements, func(rows []int64) error {
 		if rows[0] == 0 {
 			return ErrNumbersTaken
 		}
@@ -147,62 +145,53 @@ func (s *Store) IssueAll(ctx context.Context, timeline string, numbers NumberRan
 // IssuedDocument reads the number and the signed bytes of a document. The error is
 // ErrNotFound when the document has no number.
 func (r reader) IssuedDocument(ctx context.Context, scope Scope, documentID string) (Issued, error) {
-	i, err := scanIssued(r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read issued document", `
 		SELECT `+issuedHead+`, xml, summary FROM issued_documents
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
-		scope.Environment, scope.TaxpayerID, documentID))
-	return i, r.d.wrap("read issued document", err)
+		scope.Environment, scope.TaxpayerID, documentID), (*Issued).columns)
 }
 
-func scanIssued(r row) (Issued, error) {
-	var i Issued
-	var signed, created int64
-	err := r.Scan(
+func (i *Issued) columns() []any {
+	summary := into(func(text storedText) { i.Summary, i.Summarized = text, true })
+	return []any{
 		&i.Environment, &i.RNC, &i.ENCF, &i.TaxpayerID, &i.DocumentID, &i.NumberRangeID, &i.Certificate, &i.State, &i.SecurityCode, &i.BuyerRNC,
-		&signed, &created, &i.XMLDigest, &i.SentDigest, (*storedText)(&i.XML), (*storedText)(&i.Summary))
-	i.SignedAt, i.CreatedAt, i.Summarized = fromMicros(signed), fromMicros(created), i.Summary != nil
-	return i, err
+		instant(&i.SignedAt), instant(&i.CreatedAt), &i.XMLDigest, &i.SentDigest, (*storedText)(&i.XML), summary,
+	}
 }
 
 // IssuedUnder reads the document with a number of an RNC. It searches all taxpayers, because
 // several may have the same RNC. A number that was replaced has none. Requests of third
 // parties, which name only the number, use it.
 func (r reader) IssuedUnder(ctx context.Context, env fiscal.Environment, rnc, encf string) (Issued, error) {
-	i, err := scanIssued(r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read issued document", `
 		SELECT `+issuedHead+`, xml, summary FROM issued_documents
-		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND former_document_id IS NULL`, env, rnc, encf))
-	return i, r.d.wrap("read issued document", err)
+		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND former_document_id IS NULL`, env, rnc, encf), (*Issued).columns)
 }
 
 // SettleNumber sets the state of a document's number.
 func (b *Batch) SettleNumber(i Issued, state NumberState) *Batch {
-	return b.add(statement{`
+	return b.add(do(`
 		UPDATE issued_documents SET number_state = $5
-		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id = $4`, []any{
-		string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, string(state),
-	}}, nil)
+		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id = $4`,
+		string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, string(state)), nil)
 }
 
 // HasIssued reports whether a document of the environment has a number.
 func (r reader) HasIssued(ctx context.Context, env fiscal.Environment) (bool, error) {
-	var one int64
-	err := r.q.QueryRowContext(ctx, `SELECT 1 FROM issued_documents WHERE environment = $1 LIMIT 1`, env).Scan(&one)
-	return r.rowExists("find issued documents", err)
+	return r.exists(ctx, "find issued documents", `SELECT 1 FROM issued_documents WHERE environment = $1 LIMIT 1`, env)
 }
 
 // HighestSent returns the highest number of an RNC between from and to for which there
 // is an attempt to send the document to the tax authority, also one that was replaced
 // since. It returns an empty string when there is none.
 func (r reader) HighestSent(ctx context.Context, env fiscal.Environment, rnc, from, to string) (string, error) {
-	var encf string
 	// The query reads the primary key downwards and stops at the first match.
-	err := r.q.QueryRowContext(ctx, `
+	encf, err := one(r.rows(ctx, "find the highest sent number", `
 		SELECT i.encf FROM issued_documents i
 		WHERE i.environment = $1 AND i.rnc = $2 AND i.encf >= $3 AND i.encf <= $4
 			AND (EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.document_id AND a.kind = 'submit' AND NOT `+ofReplacedNumber+`)
 				OR i.former_document_id IS NOT NULL
 					AND EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.former_document_id AND a.kind = 'submit' AND a.sha256 = i.sent_sha256))
-		ORDER BY i.encf DESC LIMIT 1`, env, rnc, from, to).Scan(&encf)
-	_, err = r.rowExists("find the highest sent number", err)
-	return encf, err
+		ORDER BY i.encf DESC LIMIT 1`, env, rnc, from, to), only[string])
+	return encf, ifFound(err)
 }

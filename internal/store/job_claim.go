@@ -75,29 +75,24 @@ func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim, docume
 		}
 	}
 	if err != nil || len(free) == 0 {
-		return nil, tx.d.wrap("lock jobs", err)
+		return nil, err
 	}
 	ids, args := placeholders(free)
 	n := len(args)
-	rows, err := tx.q.QueryContext(ctx, `
+	jobs, err := collect(tx.rows(ctx, "claim jobs", `
 		UPDATE jobs SET lease = $`+strconv.Itoa(n+1)+`, lease_until = $`+strconv.Itoa(n+2)+`, attempt = attempt + 1
 		WHERE document_id IN (`+ids+`)
 		RETURNING environment, document_id, taxpayer_id, plan, stage, attempt, run_at, last_error, created_at`,
-		append(args, c.Lease, micros(c.Until))...)
-	if err != nil {
-		return nil, tx.d.wrap("claim jobs", err)
-	}
-	return collect(tx.d, "claim jobs", rows, func(row row) (Job, error) {
-		j := Job{Lease: c.Lease, LeaseUntil: c.Until}
-		var run, created int64
-		err := row.Scan(&j.Environment, &j.DocumentID, &j.TaxpayerID, &j.Plan, &j.Stage, &j.Attempt, &run, &j.Cause, &created)
-		j.setRunAt(run)
-		j.CreatedAt = fromMicros(created)
-		if err == nil && j.Environment != env {
-			err = errors.New("the job of document " + j.DocumentID + " belongs to the environment " + string(j.Environment))
-		}
-		return j, err
+		append(args, c.Lease, micros(c.Until))...), func(j *Job) []any {
+		j.Lease, j.LeaseUntil = c.Lease, c.Until
+		return []any{&j.Environment, &j.DocumentID, &j.TaxpayerID, &j.Plan, &j.Stage, &j.Attempt, into(j.setRunAt), &j.Cause, instant(&j.CreatedAt)}
 	})
+	for _, j := range jobs {
+		if j.Environment != env {
+			return nil, errors.New("store: claim jobs: the job of document " + j.DocumentID + " belongs to the environment " + string(j.Environment))
+		}
+	}
+	return jobs, err
 }
 
 // lockFree locks the oldest jobs of the given documents that are still due or
@@ -116,19 +111,12 @@ func (tx *Tx) lockFree(ctx context.Context, c Claim, documentIDs []string, limit
 	n := len(args)
 	now, far, most := "$"+strconv.Itoa(n+1), "$"+strconv.Itoa(n+2), "$"+strconv.Itoa(n+3)
 	pause, deliverPause := "$"+strconv.Itoa(n+4), "$"+strconv.Itoa(n+5) // suspended jobs lie beyond
-	rows, err := tx.q.QueryContext(ctx, `
+	return collect(tx.rows(ctx, "lock jobs", `
 		SELECT document_id FROM jobs
 		WHERE document_id IN (`+ids+`)
 			AND (run_at <= `+now+` OR run_at > `+pause+` AND (queue <> '`+string(QueueDeliver)+`' OR run_at > `+deliverPause+`))
 			AND (lease_until <= `+now+` OR lease_until > `+far+`)
 		ORDER BY run_at, document_id LIMIT `+most+` `+tx.d.SkipLocked,
 		append(args, micros(c.Now), micros(c.Now.Add(longestLease)), limit,
-			farAhead(c.Now, LongestPause(QueueMain)), farAhead(c.Now, LongestPause(QueueDeliver)))...)
-	if err != nil {
-		return nil, err
-	}
-	return collect(tx.d, "lock jobs", rows, func(row row) (id string, err error) {
-		err = row.Scan(&id)
-		return id, err
-	})
+			farAhead(c.Now, LongestPause(QueueMain)), farAhead(c.Now, LongestPause(QueueDeliver)))...), only[string])
 }

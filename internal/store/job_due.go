@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -20,9 +18,8 @@ type dueJob struct {
 	runAt                  int64
 }
 
-func scanDueJob(r row) (j dueJob, err error) {
-	err = r.Scan(&j.documentID, &j.taxpayerID, &j.runAt)
-	return j, err
+func (j *dueJob) columns() []any {
+	return []any{&j.documentID, &j.taxpayerID, &j.runAt}
 }
 
 func compareDueJobs(a, b dueJob) int {
@@ -58,38 +55,32 @@ func (r reader) NextJobAfter(ctx context.Context, env fiscal.Environment, c Clai
 }
 
 func (r reader) nextJob(ctx context.Context, env fiscal.Environment, c Claim, queues []Queue) (time.Time, error) {
-	var next sql.NullInt64
+	var next time.Time
 	for _, queue := range queues {
 		head, _ := c.Front.head(frontKey{env, queue, c.dueSpan().first}, c.Now)
-		var at int64
-		err := r.q.QueryRowContext(ctx, `
+		at, err := one(r.rows(ctx, "read the next job", `
 			SELECT run_at FROM jobs
 			WHERE environment = $1 AND queue = $2 AND (run_at, document_id) >= ($3, $4) AND run_at < $5
 				AND (lease_until <= $6 OR lease_until > $7)
 			ORDER BY run_at, document_id LIMIT 1`, env, queue, head.runAt, head.documentID, int64(suspendedFrom),
-			micros(c.Now), micros(c.Now.Add(longestLease))).Scan(&at)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-		case err != nil:
-			return time.Time{}, r.d.wrap("read the next job", err)
-		case !next.Valid || at < next.Int64:
-			next = sql.NullInt64{Int64: at, Valid: true}
+			micros(c.Now), micros(c.Now.Add(longestLease))), func(at *time.Time) []any { return []any{instant(at)} })
+		if ifFound(err) != nil {
+			return time.Time{}, err
+		}
+		if err == nil && (next.IsZero() || at.Before(next)) {
+			next = at
 		}
 	}
-	if now := micros(c.Now); c.Front == nil && (!next.Valid || next.Int64 > now) {
+	if c.Front == nil && (next.IsZero() || micros(next) > micros(c.Now)) {
 		// With a Front, the claims themselves look for them once a second.
-		far, err := r.farJobs(ctx, env, c, queues)
-		if err != nil {
-			return time.Time{}, r.d.wrap("read the next job", err)
-		}
-		if len(far) > 0 {
-			return c.Now, nil
+		if far, err := r.farJobs(ctx, env, c, queues); err != nil || len(far) > 0 {
+			return c.Now, err
 		}
 	}
-	if !next.Valid {
-		return time.Time{}, r.d.wrap("read the next job", sql.ErrNoRows)
+	if next.IsZero() {
+		return next, ErrNotFound
 	}
-	return fromMicros(next.Int64), nil
+	return next, nil
 }
 
 // DueJobs returns the documents whose jobs a claim can take, the oldest first. Due
@@ -100,16 +91,16 @@ func (r reader) nextJob(ctx context.Context, env fiscal.Environment, c Claim, qu
 func (r reader) DueJobs(ctx context.Context, env fiscal.Environment, c Claim) (documentIDs []string, err error) {
 	far, err := r.farJobs(ctx, env, c, c.queuesFromStart(env))
 	if err != nil {
-		return nil, r.d.wrap("find due jobs", err)
+		return nil, err
 	}
 	due, err := r.dueInSpan(ctx, env, c.dueSpan(), c)
 	if err != nil {
-		return nil, r.d.wrap("find due jobs", err)
+		return nil, err
 	}
 	var suspended []dueJob
 	if c.Suspended > 0 {
 		if suspended, err = r.dueInSpan(ctx, env, suspendedSpan(), c); err != nil {
-			return nil, r.d.wrap("find suspended jobs", err)
+			return nil, err
 		}
 		suspended = suspended[:min(len(suspended), c.Suspended)]
 	}
@@ -189,16 +180,12 @@ func (r reader) dueIn(ctx context.Context, env fiscal.Environment, queue Queue, 
 func (r reader) readFront(ctx context.Context, env fiscal.Environment, queue Queue, head dueJob, s span, c Claim) ([]dueJob, error) {
 	// The limit is part of the statement. The planner of PostgreSQL assumes a tenth of
 	// the table when the limit is an argument, and could sort all of it.
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "find due jobs", `
 		SELECT document_id, taxpayer_id, run_at FROM jobs
 		WHERE environment = $1 AND queue = $2 AND (run_at, document_id) >= ($3, $4) AND run_at <= $5
 			AND (lease_until <= $6 OR lease_until > $7)
 		ORDER BY run_at, document_id LIMIT `+strconv.Itoa(frontSize),
-		env, queue, max(head.runAt, s.first), head.documentID, s.last, micros(c.Now), micros(c.Now.Add(longestLease)))
-	if err != nil {
-		return nil, err
-	}
-	return collect(r.d, "find due jobs", rows, scanDueJob)
+		env, queue, max(head.runAt, s.first), head.documentID, s.last, micros(c.Now), micros(c.Now.Add(longestLease))), (*dueJob).columns)
 }
 
 // waitingTaxpayer is a taxpayer with a job in a span.
@@ -223,16 +210,12 @@ func (r reader) dueOfOthers(ctx context.Context, env fiscal.Environment, queue Q
 	for _, taxpayer := range waiting {
 		// Row comparisons instead of taxpayer_id = $3, so that only the index
 		// jobs_of_taxpayer has the order.
-		rows, err := r.q.QueryContext(ctx, `
+		some, err := collect(r.rows(ctx, "find due jobs", `
 			SELECT document_id, taxpayer_id, run_at FROM jobs
 			WHERE environment = $1 AND queue = $2 AND (taxpayer_id, run_at) >= ($3, $4) AND (taxpayer_id, run_at) <= ($3, $5)
 				AND (lease_until <= $6 OR lease_until > $7)
 			ORDER BY taxpayer_id, run_at, document_id LIMIT $8`,
-			env, queue, taxpayer.id, s.first, s.last, micros(c.Now), micros(c.Now.Add(longestLease)), share)
-		if err != nil {
-			return nil, err
-		}
-		some, err := collect(r.d, "find due jobs", rows, scanDueJob)
+			env, queue, taxpayer.id, s.first, s.last, micros(c.Now), micros(c.Now.Add(longestLease)), share), (*dueJob).columns)
 		if err != nil {
 			return nil, err
 		}
@@ -246,7 +229,7 @@ func (r reader) dueOfOthers(ctx context.Context, env fiscal.Environment, queue Q
 // jobs_of_taxpayer. The ORDER BY names the last columns of that index, so that the
 // planner uses no other one.
 func (r reader) waitingTaxpayers(ctx context.Context, env fiscal.Environment, queue Queue, s span, c Claim) ([]waitingTaxpayer, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "find due jobs", `
 		WITH RECURSIVE waiting (id) AS (
 			SELECT (SELECT taxpayer_id FROM jobs
 				WHERE environment = $1 AND queue = $2
@@ -263,12 +246,5 @@ func (r reader) waitingTaxpayers(ctx context.Context, env fiscal.Environment, qu
 				ORDER BY taxpayer_id, run_at, document_id LIMIT 1) AS due
 			FROM waiting WHERE id IS NOT NULL AND id NOT IN ($7, $8, $9, $10)) AS heads
 		WHERE due IS NOT NULL`,
-		env, queue, s.first, s.last, micros(c.Now), micros(c.Now.Add(longestLease)), c.Except[0], c.Except[1], c.Except[2], c.Except[3])
-	if err != nil {
-		return nil, err
-	}
-	return collect(r.d, "find waiting taxpayers", rows, func(row row) (w waitingTaxpayer, err error) {
-		err = row.Scan(&w.id, &w.due)
-		return w, err
-	})
+		env, queue, s.first, s.last, micros(c.Now), micros(c.Now.Add(longestLease)), c.Except[0], c.Except[1], c.Except[2], c.Except[3]), func(w *waitingTaxpayer) []any { return []any{&w.id, &w.due} })
 }

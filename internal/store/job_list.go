@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,22 +46,11 @@ func (f WorkFilter) Selects(w WaitingDocument) bool {
 }
 
 func (r reader) workAfter(ctx context.Context, after string, limit int) ([]WorkItem, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+waitingColumns+`, coalesce(i.encf, ''), i.ecf_type, j.plan, j.stage, j.attempt, j.run_at, j.lease_until, j.last_error
+	return collect(r.rows(ctx, "list work", `
+		SELECT `+waitingColumns+`, coalesce(i.encf, ''), i.ecf_type, `+waitingJobColumns+`
 		FROM (SELECT * FROM jobs WHERE document_id > $1 ORDER BY document_id LIMIT `+strconv.Itoa(limit)+`) AS j
 		JOIN documents i ON i.document_id = j.document_id
-		ORDER BY i.document_id`, after)
-	if err != nil {
-		return nil, r.d.wrap("list work", err)
-	}
-	return collect(r.d, "list work", rows, func(row row) (w WorkItem, err error) {
-		j := Job{}
-		var created, run, lease int64
-		err = row.Scan(&w.Environment, &w.TaxpayerID, &w.InvoiceID, &w.DocumentID, &w.ExternalID, &w.Status, &created, &w.ENCF, &w.Type,
-			&j.Plan, &j.Stage, &j.Attempt, &run, &lease, &j.Cause)
-		j.Scope, j.DocumentID, j.LeaseUntil = w.Scope, w.DocumentID, fromMicros(lease)
-		j.setRunAt(run)
-		w.CreatedAt, w.Job = fromMicros(created), &j
-		return w, err
+		ORDER BY i.document_id`, after), func(w *WorkItem) []any {
+		return slices.Concat(w.columns(), []any{&w.ENCF, &w.Type}, w.jobColumns())
 	})
 }

@@ -37,18 +37,16 @@ func (b *Batch) SuspendJob(j Job, since, notBefore time.Time, why cause.Cause) *
 	if QueueOf(j.Stage) == QueueDeliver {
 		attempts = max(j.Attempt-1, 0)
 	}
-	b.add(statement{`
-		UPDATE jobs SET run_at = created_at + $6, attempt = $7, lease = '', lease_until = $8, last_error = $9 ` + whereJobHeld,
-		j.heldArgs(int64(suspendedFrom), attempts, micros(notBefore), string(why))}, ErrLeaseLost)
+	b.add(do(`
+		UPDATE jobs SET run_at = created_at + $6, attempt = $7, lease = '', lease_until = $8, last_error = $9 `+whereJobHeld,
+		j.heldArgs(int64(suspendedFrom), attempts, micros(notBefore), string(why))...), ErrLeaseLost)
 	return b.add(reportFailure(j.Environment, since), nil)
 }
 
 // HasSuspendedJobs reports whether jobs of the main queue of an environment are
 // suspended, or were and are not done yet.
 func (r reader) HasSuspendedJobs(ctx context.Context, env fiscal.Environment) (bool, error) {
-	var one int64
-	err := r.q.QueryRowContext(ctx, `
+	return r.exists(ctx, "find suspended jobs", `
 		SELECT 1 FROM jobs WHERE environment = $1 AND queue = $2 AND run_at >= $3
-		ORDER BY run_at, document_id LIMIT 1`, env, QueueMain, int64(suspendedFrom)).Scan(&one)
-	return r.rowExists("find suspended jobs", err)
+		ORDER BY run_at, document_id LIMIT 1`, env, QueueMain, int64(suspendedFrom))
 }

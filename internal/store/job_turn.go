@@ -44,22 +44,18 @@ func (r reader) ToSendBefore(ctx context.Context, scope Scope, encf fiscal.ENCF,
 		return nil, err
 	}
 	// The limit is part of the statement, as in readFront.
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "find documents to send", `
 		SELECT document_id, turn, lease, lease_until, run_at,
 			EXISTS (SELECT 1 FROM issued_documents i WHERE i.document_id = j.document_id AND i.summary IS NOT NULL) FROM jobs j
 		WHERE environment = $1 AND taxpayer_id = $2 AND stage = 'submit' AND turn >= $3 AND turn < $4
 			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = j.document_id AND a.closed_at IS NULL)
-		ORDER BY turn LIMIT `+strconv.Itoa(limit), scope.Environment, scope.TaxpayerID, first.String(), encf.String())
-	if err != nil {
-		return nil, r.d.wrap("find documents to send", err)
-	}
-	return collect(r.d, "find documents to send", rows, func(row row) (w ToSend, err error) {
-		var until, run int64
-		err = row.Scan(&w.DocumentID, &w.ENCF, &w.Lease, &until, &run, &w.Summarized)
-		job := Job{}
-		job.setRunAt(run)
-		w.LeaseUntil, w.RunAt, w.Suspended = fromMicros(until), job.RunAt, job.Suspended
-		return w, err
+		ORDER BY turn LIMIT `+strconv.Itoa(limit), scope.Environment, scope.TaxpayerID, first.String(), encf.String()), func(w *ToSend) []any {
+		run := into(func(at int64) {
+			var j Job
+			j.setRunAt(at)
+			w.RunAt, w.Suspended = j.RunAt, j.Suspended
+		})
+		return []any{&w.DocumentID, &w.ENCF, &w.Lease, instant(&w.LeaseUntil), run, &w.Summarized}
 	})
 }
 
@@ -67,12 +63,11 @@ func (r reader) ToSendBefore(ctx context.Context, scope Scope, encf fiscal.ENCF,
 func (s *Store) LetGoFirst(ctx context.Context, scope Scope, documentIDs []string, now time.Time) error {
 	rows := new(Batch)
 	for i, id := range documentIDs {
-		rows.add(statement{`
+		rows.add(do(`
 			UPDATE jobs SET run_at = $4
 			WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND stage = 'submit' AND run_at >= $5
-				AND (lease_until <= $6 OR lease_until > $7)`, []any{
-			string(scope.Environment), scope.TaxpayerID, id, int64(suspendedFrom) + int64(i), int64(suspendedFrom), micros(now), micros(now.Add(longestLease)),
-		}}, nil)
+				AND (lease_until <= $6 OR lease_until > $7)`,
+			string(scope.Environment), scope.TaxpayerID, id, int64(suspendedFrom)+int64(i), int64(suspendedFrom), micros(now), micros(now.Add(longestLease))), nil)
 	}
 	return s.Commit(ctx, rows)
 }
@@ -80,15 +75,15 @@ func (s *Store) LetGoFirst(ctx context.Context, scope Scope, documentIDs []strin
 // QueueJob gives up the lease of a job that waits until documents with lower numbers were
 // sent. It waits among the suspended jobs, where those are.
 func (b *Batch) QueueJob(j Job, why cause.Cause) *Batch {
-	return b.add(statement{`
-		UPDATE jobs SET run_at = created_at + $6, attempt = $7, lease = '', lease_until = 0, last_error = $8 ` + whereJobHeld,
-		j.heldArgs(int64(suspendedFrom), j.Attempt, string(why))}, ErrLeaseLost)
+	return b.add(do(`
+		UPDATE jobs SET run_at = created_at + $6, attempt = $7, lease = '', lease_until = 0, last_error = $8 `+whereJobHeld,
+		j.heldArgs(int64(suspendedFrom), j.Attempt, string(why))...), ErrLeaseLost)
 }
 
 // SetAsideJob is RetryJob for a document that has a reason of its own to wait: documents
 // with higher numbers do not wait for it.
 func (b *Batch) SetAsideJob(j Job, runAt time.Time, why cause.Cause) *Batch {
-	return b.add(statement{`
-		UPDATE jobs SET run_at = $6, attempt = $7, lease = '', lease_until = 0, last_error = $8, turn = NULL ` + whereJobHeld,
-		j.heldArgs(micros(runAt), j.Attempt, string(why))}, ErrLeaseLost)
+	return b.add(do(`
+		UPDATE jobs SET run_at = $6, attempt = $7, lease = '', lease_until = 0, last_error = $8, turn = NULL `+whereJobHeld,
+		j.heldArgs(micros(runAt), j.Attempt, string(why))...), ErrLeaseLost)
 }

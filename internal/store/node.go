@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 	"time"
 
@@ -24,61 +22,47 @@ type Node struct {
 
 // RecordHeartbeat records that a node is alive.
 func (tx *Tx) RecordHeartbeat(ctx context.Context, n Node) error {
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "record heartbeat", `
 		INSERT INTO nodes (id, environment, has_witness, seen_at, witness, timeline) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (id) DO UPDATE SET has_witness = excluded.has_witness, seen_at = excluded.seen_at,
 			witness = excluded.witness, timeline = excluded.timeline`,
 		n.ID, n.Environment, oneIf(n.HasWitness), micros(n.SeenAt), n.Witness, n.Timeline)
-	return tx.d.wrap("record heartbeat", err)
 }
 
 // Nodes lists the nodes of an environment that have a witness.
 func (r reader) Nodes(ctx context.Context, env fiscal.Environment) ([]Node, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT id, seen_at, witness, timeline FROM nodes WHERE environment = $1 AND has_witness = 1 ORDER BY id`, env)
-	if err != nil {
-		return nil, r.d.wrap("list nodes", err)
-	}
-	return collect(r.d, "list nodes", rows, func(row row) (Node, error) {
-		n := Node{Environment: env, HasWitness: true}
-		var seen int64
-		err := row.Scan(&n.ID, &seen, &n.Witness, &n.Timeline)
-		n.SeenAt = fromMicros(seen)
-		return n, err
+	return collect(r.rows(ctx, "list nodes", `
+		SELECT id, seen_at, witness, timeline FROM nodes WHERE environment = $1 AND has_witness = 1 ORDER BY id`, env), func(n *Node) []any {
+		n.Environment, n.HasWitness = env, true
+		return []any{&n.ID, instant(&n.SeenAt), &n.Witness, &n.Timeline}
 	})
 }
 
 // DeleteNodes deletes a node, and the nodes whose last heartbeat was before the given
 // moment.
 func (tx *Tx) DeleteNodes(ctx context.Context, id string, before time.Time) error {
-	_, err := tx.q.ExecContext(ctx, `DELETE FROM nodes WHERE id = $1 OR seen_at < $2`, id, micros(before))
-	return tx.d.wrap("delete nodes", err)
+	return tx.exec(ctx, "delete nodes", `DELETE FROM nodes WHERE id = $1 OR seen_at < $2`, id, micros(before))
 }
 
 // LatestHeartbeat returns the newest heartbeat of a node of the environment that has a
 // witness; the zero time when there is none.
 func (r reader) LatestHeartbeat(ctx context.Context, env fiscal.Environment) (time.Time, error) {
-	var latest sql.NullInt64
-	err := r.q.QueryRowContext(ctx, `SELECT max(seen_at) FROM nodes WHERE environment = $1 AND has_witness = 1`, env).Scan(&latest)
-	return fromOptionalMicros(latest), r.d.wrap("read heartbeats", err)
+	return one(r.rows(ctx, "read heartbeats", `SELECT max(seen_at) FROM nodes WHERE environment = $1 AND has_witness = 1`, env),
+		func(latest *time.Time) []any { return []any{instant(latest)} })
 }
 
 // RecordTimeline records on which timeline the database of an environment is known to be
 // complete: the nodes have seen what was sent, or fenced every range.
 func (tx *Tx) RecordTimeline(ctx context.Context, env fiscal.Environment, timeline string) error {
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "record the timeline", `
 		INSERT INTO timelines (environment, timeline) VALUES ($1, $2)
 		ON CONFLICT (environment) DO UPDATE SET timeline = excluded.timeline`, env, timeline)
-	return tx.d.wrap("record the timeline", err)
 }
 
 // RecordedTimeline returns what RecordTimeline recorded; empty when nothing is recorded.
 func (r reader) RecordedTimeline(ctx context.Context, env fiscal.Environment) (timeline string, err error) {
-	err = r.q.QueryRowContext(ctx, `SELECT timeline FROM timelines WHERE environment = $1`, env).Scan(&timeline)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return timeline, r.d.wrap("read the recorded timeline", err)
+	timeline, err = one(r.rows(ctx, "read the recorded timeline", `SELECT timeline FROM timelines WHERE environment = $1`, env), only[string])
+	return timeline, ifFound(err)
 }
 
 // SentNumbers is the highest number of a range that was sent in a while.
@@ -97,30 +81,21 @@ const sentChunk = 512
 // It reads the documents by their ids. In one statement PostgreSQL, which does not know the
 // moment when it makes the plan, may join all documents.
 func (r reader) SentSince(ctx context.Context, env fiscal.Environment, since time.Time) (sent []SentNumbers, err error) {
-	rows, err := r.q.QueryContext(ctx, `
+	documents, err := collect(r.rows(ctx, "read sent numbers", `
 		SELECT document_id FROM attempts a WHERE environment = $1 AND opened_at >= $2 AND kind = 'submit' AND NOT `+ofReplacedNumber+`
-		ORDER BY opened_at`, env, micros(since))
-	if err != nil {
-		return nil, r.d.wrap("read sent numbers", err)
-	}
-	documents, err := collect(r.d, "read sent numbers", rows, func(row row) (id string, err error) { return id, row.Scan(&id) })
+		ORDER BY opened_at`, env, micros(since)), only[string])
 	if err != nil {
 		return nil, err
 	}
 	for some := range slices.Chunk(documents, sentChunk) {
 		ids, args := placeholders(some)
-		rows, err := r.q.QueryContext(ctx, `
+		part, err := collect(r.rows(ctx, "read sent numbers", `
 			SELECT i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number, max(i.encf)
 			FROM issued_documents i JOIN number_ranges s ON s.environment = i.environment AND s.taxpayer_id = i.taxpayer_id AND s.id = i.range_id
 			WHERE i.document_id IN (`+ids+`)
-			GROUP BY i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number`, args...)
-		if err != nil {
-			return nil, r.d.wrap("read sent numbers", err)
-		}
-		part, err := collect(r.d, "read sent numbers", rows, func(row row) (SentNumbers, error) {
-			one := SentNumbers{Range: NumberRange{Scope: Scope{Environment: env}}}
-			err := row.Scan(&one.RNC, &one.Range.TaxpayerID, &one.Range.ID, &one.Range.Type, &one.Range.First, &one.Range.Last, &one.Highest)
-			return one, err
+			GROUP BY i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number`, args...), func(one *SentNumbers) []any {
+			one.Range = NumberRange{Scope: Scope{Environment: env}}
+			return []any{&one.RNC, &one.Range.TaxpayerID, &one.Range.ID, &one.Range.Type, &one.Range.First, &one.Range.Last, &one.Highest}
 		})
 		if err != nil {
 			return nil, err

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"math"
 	"time"
@@ -46,29 +45,28 @@ const numberRangeColumns = `id, environment, taxpayer_id, ecf_type, first_number
 // numbers.
 func (tx *Tx) AddNumberRange(ctx context.Context, n NumberRange) error {
 	// The lock keeps another transaction from adding a range of the RNC after the check.
-	err := tx.writeOne(ctx, "lock taxpayers", ErrNotFound, statement{`
+	err := tx.writeOne(ctx, "lock taxpayers", ErrNotFound, do(`
 		UPDATE taxpayers SET updated_at = updated_at
-		WHERE rnc = (SELECT rnc FROM taxpayers WHERE id = $1)`, []any{n.TaxpayerID}})
+		WHERE rnc = (SELECT rnc FROM taxpayers WHERE id = $1)`, n.TaxpayerID))
 	if err != nil {
 		return err
 	}
-	var other int64
-	err = tx.q.QueryRowContext(ctx, `
+	other, err := one(tx.rows(ctx, "add number range", `
 		SELECT count(*) FROM number_ranges q JOIN taxpayers t ON t.id = q.taxpayer_id
 		WHERE q.environment = $1 AND q.ecf_type = $2 AND q.first_number <= $3 AND q.last_number >= $4
 			AND t.rnc = (SELECT rnc FROM taxpayers WHERE id = $5)`,
-		n.Environment, n.Type, n.Last, n.First, n.TaxpayerID).Scan(&other)
+		n.Environment, n.Type, n.Last, n.First, n.TaxpayerID), only[int64])
 	if err != nil {
-		return tx.d.wrap("add number range", err)
+		return err
 	}
 	if other > 0 {
 		return ErrOverlap
 	}
-	_, err = tx.q.ExecContext(ctx, `
+	err = tx.exec(ctx, "add number range", `
 		INSERT INTO number_ranges (`+numberRangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		n.ID, n.Environment, n.TaxpayerID, n.Type, n.First, n.Last, n.Next, n.Expires.String(), optionalMicros(n.FencedAt), micros(n.CreatedAt), n.Seen)
 	if err != nil {
-		return tx.d.wrap("add number range", err)
+		return err
 	}
 	return tx.Audit(ctx, n.auditEntry("sequence.add", nil, n.auditFields()))
 }
@@ -88,78 +86,62 @@ func (n NumberRange) auditEntry(action string, before, after map[string]any) Aud
 // NumberRanges lists the ranges of all taxpayers and environments, the oldest first.
 // The operator and the fence use it.
 func (r reader) NumberRanges(ctx context.Context) ([]NumberRange, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT `+numberRangeColumns+` FROM number_ranges ORDER BY id`)
-	if err != nil {
-		return nil, r.d.wrap("list number ranges", err)
-	}
-	return collect(r.d, "list number ranges", rows, scanNumberRange)
+	return collect(r.rows(ctx, "list number ranges", `SELECT `+numberRangeColumns+` FROM number_ranges ORDER BY id`), (*NumberRange).columns)
 }
 
 // NumberRangesOf lists the ranges of a taxpayer for a type of document, the lowest
 // first.
 func (r reader) NumberRangesOf(ctx context.Context, scope Scope, t fiscal.Type) ([]NumberRange, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "read number ranges", `
 		SELECT `+numberRangeColumns+` FROM number_ranges
 		WHERE environment = $1 AND taxpayer_id = $2 AND ecf_type = $3 ORDER BY first_number`,
-		scope.Environment, scope.TaxpayerID, t)
-	if err != nil {
-		return nil, r.d.wrap("read number ranges", err)
-	}
-	return collect(r.d, "read number ranges", rows, scanNumberRange)
+		scope.Environment, scope.TaxpayerID, t), (*NumberRange).columns)
 }
 
 // NumberRange reads a range of a taxpayer.
 func (r reader) NumberRange(ctx context.Context, scope Scope, id string) (NumberRange, error) {
-	n, err := scanNumberRange(r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read number range", `
 		SELECT `+numberRangeColumns+` FROM number_ranges WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
-		scope.Environment, scope.TaxpayerID, id))
-	return n, r.d.wrap("read number range", err)
+		scope.Environment, scope.TaxpayerID, id), (*NumberRange).columns)
 }
 
-func scanNumberRange(r row) (NumberRange, error) {
-	var n NumberRange
-	var expires string
-	var fenced sql.NullInt64
-	var created int64
-	err := r.Scan(&n.ID, &n.Environment, &n.TaxpayerID, &n.Type, &n.First, &n.Last, &n.Next, &expires, &fenced, &created, &n.Seen)
-	if err != nil {
-		return NumberRange{}, err
+func (n *NumberRange) columns() []any {
+	expires := parse(&n.Expires, func(text string) (fiscal.Date, error) {
+		if text == "" {
+			return fiscal.Date{}, nil
+		}
+		return fiscal.ParseDate(text)
+	})
+	return []any{
+		&n.ID, &n.Environment, &n.TaxpayerID, &n.Type, &n.First, &n.Last, &n.Next, expires, instant(&n.FencedAt), instant(&n.CreatedAt), &n.Seen,
 	}
-	n.CreatedAt, n.FencedAt = fromMicros(created), fromOptionalMicros(fenced)
-	if expires != "" {
-		n.Expires, err = fiscal.ParseDate(expires)
-	}
-	return n, err
 }
 
 // takeNumbers takes count numbers of a range, starting with n.Next. It changes no row when
 // the stored range has another next number, is fenced, or has too few numbers left.
 func takeNumbers(n NumberRange, count int64) statement {
-	return statement{`
+	return do(`
 		UPDATE number_ranges SET next_number = next_number + cast($5 AS bigint)
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4
-			AND next_number + cast($5 AS bigint) <= last_number + 1 AND fenced_at IS NULL AND seen_number < next_number`, []any{
-		string(n.Environment), n.TaxpayerID, n.ID, n.Next, count,
-	}}
+			AND next_number + cast($5 AS bigint) <= last_number + 1 AND fenced_at IS NULL AND seen_number < next_number`,
+		string(n.Environment), n.TaxpayerID, n.ID, n.Next, count)
 }
 
 // FenceNumberRange fences a range: it gives no numbers until it is released.
 func (b *Batch) FenceNumberRange(n NumberRange, at time.Time) *Batch {
-	return b.add(statement{`
+	return b.add(do(`
 		UPDATE number_ranges SET fenced_at = $4
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, []any{
-		string(n.Environment), n.TaxpayerID, n.ID, micros(at),
-	}}, nil)
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		string(n.Environment), n.TaxpayerID, n.ID, micros(at)), nil)
 }
 
 // FenceBehind fences a range when its next number is mark or lower, and reports whether
 // it did. It does not change a fenced range.
 func (tx *Tx) FenceBehind(ctx context.Context, n NumberRange, mark int64, at time.Time) (bool, error) {
-	fenced, err := tx.write(ctx, "fence number range", statement{`
+	fenced, err := tx.write(ctx, "fence number range", do(`
 		UPDATE number_ranges SET fenced_at = $5
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number <= $4 AND fenced_at IS NULL`, []any{
-		string(n.Environment), n.TaxpayerID, n.ID, mark, micros(at),
-	}})
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number <= $4 AND fenced_at IS NULL`,
+		string(n.Environment), n.TaxpayerID, n.ID, mark, micros(at)))
 	if err != nil || !fenced {
 		return false, err
 	}
@@ -173,34 +155,29 @@ const UnknownSeen = math.MaxInt64
 // it is higher than what the database knows: numbers up to it were seen and are not issued
 // again.
 func (tx *Tx) ReportSeen(ctx context.Context, n NumberRange, seen int64) error {
-	_, err := tx.write(ctx, "report seen numbers", statement{`
+	return tx.exec(ctx, "report seen numbers", `
 		UPDATE number_ranges SET seen_number = $4
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND seen_number < $4 AND next_number <= $4`, []any{
-		string(n.Environment), n.TaxpayerID, n.ID, seen,
-	}})
-	return err
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND seen_number < $4 AND next_number <= $4`,
+		string(n.Environment), n.TaxpayerID, n.ID, seen)
 }
 
 // FenceAgain is ReportSeen for a range that is fenced: the fence begins at the given moment,
 // because reports of other nodes from before do not explain it.
 func (tx *Tx) FenceAgain(ctx context.Context, n NumberRange, seen int64, at time.Time) error {
-	_, err := tx.write(ctx, "report seen numbers", statement{`
+	return tx.exec(ctx, "report seen numbers", `
 		UPDATE number_ranges SET seen_number = $4, fenced_at = $5
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND seen_number < $4 AND next_number <= $4 AND fenced_at IS NOT NULL`, []any{
-		string(n.Environment), n.TaxpayerID, n.ID, seen, micros(at),
-	}})
-	return err
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND seen_number < $4 AND next_number <= $4 AND fenced_at IS NOT NULL`,
+		string(n.Environment), n.TaxpayerID, n.ID, seen, micros(at))
 }
 
 // ReleaseNumberRange releases a fenced range and sets its next number. The error is
 // ErrNumbersTaken when another transaction released or fenced it after it was read, or a
 // witness has reported a number since.
 func (tx *Tx) ReleaseNumberRange(ctx context.Context, n NumberRange, next int64) error {
-	err := tx.writeOne(ctx, "release number range", ErrNumbersTaken, statement{`
+	err := tx.writeOne(ctx, "release number range", ErrNumbersTaken, do(`
 		UPDATE number_ranges SET fenced_at = NULL, next_number = $6, seen_number = 0
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4 AND fenced_at = $5 AND seen_number = $7`, []any{
-		string(n.Environment), n.TaxpayerID, n.ID, n.Next, micros(n.FencedAt), next, n.Seen,
-	}})
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4 AND fenced_at = $5 AND seen_number = $7`,
+		string(n.Environment), n.TaxpayerID, n.ID, n.Next, micros(n.FencedAt), next, n.Seen))
 	if err != nil {
 		return err
 	}

@@ -15,35 +15,22 @@ type StatusPosition struct{ taxpayerID, invoiceID string }
 // these documents alone, so a backlog of documents with another status does not slow it
 // down.
 func (r reader) DocumentsWithStatus(ctx context.Context, env fiscal.Environment, status fiscal.Status, after StatusPosition, limit int) ([]string, StatusPosition, error) {
-	ids := []string{}
-	scan := func(row row) (struct{}, error) {
-		id := ""
-		err := row.Scan(&after.taxpayerID, &after.invoiceID, &id)
-		ids = append(ids, id)
-		return struct{}{}, err
-	}
+	columns := func(id *string) []any { return []any{&after.taxpayerID, &after.invoiceID, id} }
 	// First the rest of the taxpayer at which the walk stopped, then the other taxpayers. The
 	// comparison of rows makes both engines use the index by status.
-	rows, err := r.q.QueryContext(ctx, `
+	ids, err := collect(r.rows(ctx, "list documents with a status", `
 		SELECT taxpayer_id, id, document_id FROM documents
 		WHERE environment = $1 AND taxpayer_id = $2 AND (status, id) > ($3, $4) AND status <= $3 ORDER BY status, id LIMIT $5`,
-		env, after.taxpayerID, status, after.invoiceID, limit)
-	if err != nil {
-		return nil, after, r.d.wrap("list documents with a status", err)
-	}
-	if _, err := collect(r.d, "list documents with a status", rows, scan); err != nil || len(ids) == limit {
+		env, after.taxpayerID, status, after.invoiceID, limit), columns)
+	if err != nil || len(ids) == limit {
 		return ids, after, err
 	}
 	// SQLite keeps the order of the tables in a CROSS JOIN: it searches the index once for
 	// each taxpayer.
-	rows, err = r.q.QueryContext(ctx, `
+	more, err := collect(r.rows(ctx, "list documents with a status", `
 		SELECT i.taxpayer_id, i.id, i.document_id FROM taxpayers t CROSS JOIN documents i
 		WHERE t.id > $2 AND i.environment = $1 AND i.taxpayer_id = t.id AND (i.status, i.id) > ($3, '') AND i.status <= $3
 		ORDER BY t.id, i.status, i.id LIMIT $4`,
-		env, after.taxpayerID, status, limit-len(ids))
-	if err != nil {
-		return nil, after, r.d.wrap("list documents with a status", err)
-	}
-	_, err = collect(r.d, "list documents with a status", rows, scan)
-	return ids, after, err
+		env, after.taxpayerID, status, limit-len(ids)), columns)
+	return append(ids, more...), after, err
 }

@@ -143,8 +143,8 @@ func (s *Store) purge(ctx context.Context, text string, until any, limit int, de
 		batch := min(purgeBatch, limit-*deleted)
 		var n int64
 		err := s.Update(ctx, func(tx *Tx) (err error) {
-			n, err = statement{text + ` LIMIT ` + strconv.Itoa(batch) + `)`, []any{until}}.run(ctx, tx.q)
-			return tx.d.wrap("purge", err)
+			n, err = tx.run(ctx, "purge", do(text+` LIMIT `+strconv.Itoa(batch)+`)`, until))
+			return err
 		})
 		if err != nil {
 			return false, err

@@ -15,8 +15,8 @@ const maxSkew = time.Minute
 // A later windowEnd starts a new window. A node whose clock is up to maxSkew behind
 // counts in the stored window. A stored window further ahead than that came from a wrong
 // clock, and the new one replaces it.
-func (tx *Tx) TakeBlock(ctx context.Context, bucket string, windowEnd time.Time, n int64) (reserved int64, err error) {
-	err = tx.q.QueryRowContext(ctx, `
+func (tx *Tx) TakeBlock(ctx context.Context, bucket string, windowEnd time.Time, n int64) (int64, error) {
+	return one(tx.rows(ctx, "reserve requests", `
 		INSERT INTO rate_windows (bucket, window_end, granted) VALUES ($1, $2, $3)
 		ON CONFLICT (bucket) DO UPDATE SET
 			granted = CASE WHEN excluded.window_end > rate_windows.window_end
@@ -25,6 +25,5 @@ func (tx *Tx) TakeBlock(ctx context.Context, bucket string, windowEnd time.Time,
 			window_end = CASE WHEN excluded.window_end > rate_windows.window_end
 				OR excluded.window_end < rate_windows.window_end - $4
 				THEN excluded.window_end ELSE rate_windows.window_end END
-		RETURNING granted`, bucket, micros(windowEnd), n, maxSkew.Microseconds()).Scan(&reserved)
-	return reserved, tx.d.wrap("reserve requests", err)
+		RETURNING granted`, bucket, micros(windowEnd), n, maxSkew.Microseconds()), only[int64])
 }

@@ -45,7 +45,7 @@ func (s *Store) Register(ctx context.Context, r Registration) (known *StoredRepl
 		return nil
 	}
 	if r.Audit == nil {
-		err = s.Insert(ctx, forEngine(statements), check)
+		err = s.Insert(ctx, statements, check)
 	} else {
 		err = s.registerAudited(ctx, statements, check, *r.Audit)
 	}
@@ -63,7 +63,7 @@ func (s *Store) registerAudited(ctx context.Context, statements []statement, che
 		rows := make([]int64, len(statements))
 		for i, one := range statements {
 			var err error
-			if rows[i], err = one.run(ctx, tx.q); err != nil {
+			if rows[i], err = one.Run(ctx, tx.q); err != nil {
 				return err
 			}
 		}

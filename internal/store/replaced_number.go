@@ -19,11 +19,10 @@ type ReplacedNumber struct {
 // another one. What was signed with the number is kept, and the number is abandoned. The
 // error is ErrNotFound when the document does not have the number any more.
 func (tx *Tx) ReplaceNumber(ctx context.Context, n ReplacedNumber) error {
-	err := tx.writeOne(ctx, "replace number", ErrNotFound, statement{`
+	err := tx.writeOne(ctx, "replace number", ErrNotFound, do(`
 		UPDATE issued_documents SET document_id = $6, former_document_id = $5, replaced_reason = $7, replaced_by = $8, replaced_at = $9
-		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id = $4 AND document_id = $5`, []any{
-		string(n.Environment), n.RNC, n.ENCF, n.TaxpayerID, n.DocumentID, NewID(), n.Reason, n.By, micros(n.At),
-	}})
+		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id = $4 AND document_id = $5`,
+		string(n.Environment), n.RNC, n.ENCF, n.TaxpayerID, n.DocumentID, NewID(), n.Reason, n.By, micros(n.At)))
 	if err != nil {
 		return err
 	}
@@ -34,24 +33,21 @@ func (tx *Tx) ReplaceNumber(ctx context.Context, n ReplacedNumber) error {
 	if err != nil {
 		return err
 	}
-	return tx.writeOne(ctx, "replace number", ErrNotFound, statement{`
+	return tx.writeOne(ctx, "replace number", ErrNotFound, do(`
 		UPDATE documents SET encf = NULL
-		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`, []any{string(n.Environment), n.TaxpayerID, n.DocumentID}})
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`, string(n.Environment), n.TaxpayerID, n.DocumentID))
 }
 
 // ReplacedNumbers lists the numbers that a document had before, the first one first.
 func (r reader) ReplacedNumbers(ctx context.Context, scope Scope, documentID string) ([]ReplacedNumber, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	all, err := collect(r.rows(ctx, "read replaced numbers", `
 		SELECT replaced_reason, replaced_by, replaced_at, `+issuedHead+`, xml, summary FROM issued_documents
 		WHERE former_document_id = $3 AND environment = $1 AND taxpayer_id = $2 ORDER BY replaced_at, encf`,
-		scope.Environment, scope.TaxpayerID, documentID)
-	if err != nil {
-		return nil, r.d.wrap("read replaced numbers", err)
-	}
-	return collect(r.d, "read replaced numbers", rows, func(row row) (n ReplacedNumber, err error) {
-		var at int64
-		n.Issued, err = scanIssued(afterScan{row, []any{&n.Reason, &n.By, &at}})
-		n.DocumentID, n.At = documentID, fromMicros(at)
-		return n, err
+		scope.Environment, scope.TaxpayerID, documentID), func(n *ReplacedNumber) []any {
+		return append([]any{&n.Reason, &n.By, instant(&n.At)}, n.columns()...)
 	})
+	for i := range all {
+		all[i].DocumentID = documentID
+	}
+	return all, err
 }

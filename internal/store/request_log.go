@@ -88,22 +88,19 @@ func (s *Store) LogRequests(ctx context.Context, requests []LoggedRequest) error
 	}
 	return s.Update(ctx, func(tx *Tx) error {
 		return inChunks(values, columns, func(some []any, list string) error {
-			_, err := tx.q.ExecContext(ctx, `
-				INSERT INTO request_log (id, environment, taxpayer_id, request_id, at, method, route, path, status, code, details, credential, took_us, replayed)
-				VALUES `+list, some...)
-			return tx.d.wrap("log requests", err)
+			return tx.exec(ctx, "log requests", `
+				INSERT INTO request_log (`+requestColumns+`) VALUES `+list, some...)
 		})
 	})
 }
 
 const requestColumns = `id, environment, taxpayer_id, request_id, at, method, route, path, status, code, details, credential, took_us, replayed`
 
-func scanRequest(r row) (q LoggedRequest, err error) {
-	var at, took, replayed int64
-	var details string
-	err = r.Scan(&q.ID, &q.Environment, &q.TaxpayerID, &q.RequestID, &at, &q.Method, &q.Route, &q.Path, &q.Status, &q.Code, &details, &q.Credential, &took, &replayed)
-	q.At, q.Took, q.Replayed, q.Details = fromMicros(at), time.Duration(took)*time.Microsecond, replayed == 1, readDetails(details)
-	return q, err
+func (q *LoggedRequest) columns() []any {
+	return []any{
+		&q.ID, &q.Environment, &q.TaxpayerID, &q.RequestID, instant(&q.At), &q.Method, &q.Route, &q.Path, &q.Status, &q.Code,
+		via(&q.Details, readDetails), &q.Credential, elapsed(&q.Took), &q.Replayed,
+	}
 }
 
 // RequestFilter selects requests of the log. Empty fields do not filter.
@@ -154,14 +151,10 @@ func (r reader) Requests(ctx context.Context, scope Scope, f RequestFilter) (fou
 		where = ` AND code <> ''`
 	}
 	return f.page(func(from, before string, limit int) ([]LoggedRequest, error) {
-		rows, err := r.q.QueryContext(ctx, `
+		return collect(r.rows(ctx, "list requests", `
 			SELECT `+requestColumns+` FROM request_log
 			WHERE environment = $1 AND taxpayer_id = $2 AND id >= $3 AND id < $4`+where+` ORDER BY id DESC LIMIT `+strconv.Itoa(limit),
-			scope.Environment, scope.TaxpayerID, from, before)
-		if err != nil {
-			return nil, r.d.wrap("list requests", err)
-		}
-		return collect(r.d, "list requests", rows, scanRequest)
+			scope.Environment, scope.TaxpayerID, from, before), (*LoggedRequest).columns)
 	})
 }
 
@@ -171,12 +164,8 @@ func (r reader) AllRequests(ctx context.Context, env fiscal.Environment, f Reque
 	// Without a condition on the environment, every engine uses the index of the ids.
 	f.environment = env
 	return f.page(func(from, before string, limit int) ([]LoggedRequest, error) {
-		rows, err := r.q.QueryContext(ctx, `
-			SELECT `+requestColumns+` FROM request_log WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT `+strconv.Itoa(limit), from, before)
-		if err != nil {
-			return nil, r.d.wrap("list requests", err)
-		}
-		return collect(r.d, "list requests", rows, scanRequest)
+		return collect(r.rows(ctx, "list requests", `
+			SELECT `+requestColumns+` FROM request_log WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT `+strconv.Itoa(limit), from, before), (*LoggedRequest).columns)
 	})
 }
 
@@ -192,12 +181,8 @@ func (f RequestFilter) page(read func(from, before string, limit int) ([]LoggedR
 // RequestByID reads the requests with a request id, the newest first. A client that
 // chooses its own ids may use one twice.
 func (r reader) RequestByID(ctx context.Context, within Within, requestID string) ([]LoggedRequest, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+requestColumns+` FROM request_log WHERE request_id = $1 ORDER BY id DESC LIMIT 100`, requestID)
-	if err != nil {
-		return nil, r.d.wrap("find request", err)
-	}
-	all, err := collect(r.d, "find request", rows, scanRequest)
+	all, err := collect(r.rows(ctx, "find request", `
+		SELECT `+requestColumns+` FROM request_log WHERE request_id = $1 ORDER BY id DESC LIMIT 100`, requestID), (*LoggedRequest).columns)
 	return slices.DeleteFunc(all, func(q LoggedRequest) bool {
 		return q.Environment != within.Environment || !within.Allows(q.TaxpayerID)
 	}), err
@@ -217,22 +202,15 @@ const mostErrors = 20_000
 // RequestErrors counts the errors of a taxpayer since a moment by code and route, the
 // most frequent first. It counts the newest ones, at most a fixed number.
 func (r reader) RequestErrors(ctx context.Context, scope Scope, since time.Time) ([]RequestErrors, error) {
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "count errors of requests", `
 		SELECT code, route, count(*), max(at) FROM (
 			SELECT code, route, at FROM request_log
 			WHERE environment = $1 AND taxpayer_id = $2 AND code <> '' AND id >= $3 ORDER BY id DESC LIMIT `+strconv.Itoa(mostErrors)+`) AS errors
-		GROUP BY code, route ORDER BY 3 DESC, code, route`, scope.Environment, scope.TaxpayerID, FirstIDAt(since))
-	if err != nil {
-		return nil, r.d.wrap("count errors of requests", err)
-	}
-	return collect(r.d, "count errors of requests", rows, scanRequestErrors)
+		GROUP BY code, route ORDER BY 3 DESC, code, route`, scope.Environment, scope.TaxpayerID, FirstIDAt(since)), (*RequestErrors).columns)
 }
 
-func scanRequestErrors(r row) (e RequestErrors, err error) {
-	var last int64
-	err = r.Scan(&e.Code, &e.Route, &e.Requests, &last)
-	e.Last = fromMicros(last)
-	return e, err
+func (e *RequestErrors) columns() []any {
+	return []any{&e.Code, &e.Route, &e.Requests, instant(&e.Last)}
 }
 
 // mostLooked is at how many requests AllRequestErrors looks.
@@ -242,34 +220,29 @@ const mostLooked = 5000
 // requests. Only operators and auditors use it.
 func (r reader) AllRequestErrors(ctx context.Context, env fiscal.Environment, since time.Time) ([]RequestErrors, error) {
 	// As in AllRequests, the inner statement has no condition on the environment.
-	rows, err := r.q.QueryContext(ctx, `
+	return collect(r.rows(ctx, "count errors of requests", `
 		SELECT code, route, count(*), max(at) FROM (
 			SELECT environment, code, route, at FROM request_log WHERE id >= $2 ORDER BY id DESC LIMIT `+strconv.Itoa(mostLooked)+`) AS newest
-		WHERE environment = $1 AND code <> '' GROUP BY code, route ORDER BY 3 DESC, code, route`, env, FirstIDAt(since))
-	if err != nil {
-		return nil, r.d.wrap("count errors of requests", err)
-	}
-	return collect(r.d, "count errors of requests", rows, scanRequestErrors)
+		WHERE environment = $1 AND code <> '' GROUP BY code, route ORDER BY 3 DESC, code, route`, env, FirstIDAt(since)), (*RequestErrors).columns)
 }
 
 // TrimRequests deletes the oldest requests of a taxpayer beyond the newest keep ones, in
 // transactions of a bounded size.
 func (s *Store) TrimRequests(ctx context.Context, scope Scope, keep int) (deleted int64, err error) {
-	var first string
-	err = s.q.QueryRowContext(ctx, `
+	first, err := one(s.rows(ctx, "trim requests", `
 		SELECT id FROM request_log WHERE environment = $1 AND taxpayer_id = $2 ORDER BY id DESC LIMIT 1 OFFSET `+strconv.Itoa(keep),
-		scope.Environment, scope.TaxpayerID).Scan(&first)
-	if found, err := s.rowExists("trim requests", err); err != nil || !found {
-		return 0, err
+		scope.Environment, scope.TaxpayerID), only[string])
+	if err != nil {
+		return 0, ifFound(err)
 	}
 	for {
 		var n int64
 		err := s.Update(ctx, func(tx *Tx) (err error) {
-			n, err = statement{`
+			n, err = tx.run(ctx, "trim requests", do(`
 				DELETE FROM request_log WHERE environment = $1 AND taxpayer_id = $2 AND id IN (
-					SELECT id FROM request_log WHERE environment = $1 AND taxpayer_id = $2 AND id <= $3 ORDER BY id LIMIT ` + strconv.Itoa(purgeBatch) + `)`,
-				[]any{string(scope.Environment), scope.TaxpayerID, first}}.run(ctx, tx.q)
-			return tx.d.wrap("trim requests", err)
+					SELECT id FROM request_log WHERE environment = $1 AND taxpayer_id = $2 AND id <= $3 ORDER BY id LIMIT `+strconv.Itoa(purgeBatch)+`)`,
+				string(scope.Environment), scope.TaxpayerID, first))
+			return err
 		})
 		deleted += n
 		if err != nil || n < purgeBatch {

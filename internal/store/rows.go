@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,21 +12,108 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/database"
 )
 
-// row is the part of *sql.Row and *sql.Rows that reads the columns of one row.
-type row interface{ Scan(dest ...any) error }
+// result is the answer to a query.
+type result struct {
+	*sql.Rows
+	err  error // of the query
+	wrap func(error) error
+}
 
-// collect reads all rows with scan and closes them.
-func collect[T any](d *dialect, what string, rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
-	defer func() { _ = rows.Close() }() // rows.Err reports any failure
-	var all []T
-	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
-			return nil, d.wrap(what, err)
+// rows runs a query. Its caller reads the result with collect or one.
+func (r reader) rows(ctx context.Context, what, query string, args ...any) result {
+	rows, err := r.q.QueryContext(ctx, query, args...)
+	return result{rows, err, func(err error) error { return r.d.wrap(what, err) }}
+}
+
+// collect reads and closes a result. columns returns the destinations of the columns of a row.
+func collect[T any](from result, columns func(*T) []any) (all []T, err error) {
+	if from.err != nil {
+		return nil, from.wrap(from.err)
+	}
+	defer func() { _ = from.Close() }() // Err reports any failure
+	for from.Next() {
+		var one T
+		if err := from.Scan(columns(&one)...); err != nil {
+			return nil, from.wrap(err)
 		}
 		all = append(all, one)
 	}
-	return all, d.wrap(what, rows.Err())
+	return all, from.wrap(from.Err())
+}
+
+// one is collect for a single row. The error is ErrNotFound when there is none.
+func one[T any](from result, columns func(*T) []any) (found T, err error) {
+	destinations := columns(&found)
+	if from.err != nil {
+		return found, from.wrap(from.err)
+	}
+	defer func() { _ = from.Close() }()
+	if from.Next() {
+		return found, from.wrap(from.Scan(destinations...))
+	}
+	return found, from.wrap(cmp.Or(from.Err(), sql.ErrNoRows))
+}
+
+// only is the single column of a row.
+func only[T any](value *T) []any { return []any{value} }
+
+// ifFound returns err, or nil when err is ErrNotFound.
+func ifFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// exists reports whether a query finds a row with one column.
+func (r reader) exists(ctx context.Context, what, query string, args ...any) (bool, error) {
+	_, err := one(r.rows(ctx, what, query, args...), only[int64])
+	return err == nil, ifFound(err)
+}
+
+// scanned is a destination that gets the value of a column. NULL does not call it: the field
+// keeps its zero value.
+type scanned[C any] func(C) error
+
+// Scan implements sql.Scanner.
+func (s scanned[C]) Scan(column any) error {
+	var value sql.Null[C]
+	if err := value.Scan(column); err != nil || !value.Valid {
+		return err
+	}
+	return s(value.V)
+}
+
+// into is a destination that calls set with the value of the column.
+func into[C any](set func(C)) scanned[C] {
+	return func(column C) error {
+		set(column)
+		return nil
+	}
+}
+
+// parse is a destination for a column that read turns into a value.
+func parse[C, T any](to *T, read func(C) (T, error)) scanned[C] {
+	return func(column C) (err error) {
+		*to, err = read(column)
+		return err
+	}
+}
+
+// via is parse for a function that cannot fail.
+func via[C, T any](to *T, read func(C) T) scanned[C] {
+	return into(func(column C) { *to = read(column) })
+}
+
+// orZero reads NULL as the zero value.
+func orZero[T any](to *T) scanned[T] { return via(to, func(column T) T { return column }) }
+
+// instant reads what micros or optionalMicros stored.
+func instant(to *time.Time) scanned[int64] { return via(to, fromMicros) }
+
+// elapsed reads microseconds.
+func elapsed(to *time.Duration) scanned[int64] {
+	return via(to, func(n int64) time.Duration { return time.Duration(n) * time.Microsecond })
 }
 
 // maxLooked is how many rows a page of a filtered list looks at. A page with fewer rows
@@ -59,51 +147,28 @@ func filterList[T any](limit int, after string, read func(after string, limit in
 	return found, after, nil
 }
 
-// rowExists reports whether a query of one row found it. err is the error of the
-// query.
-func (r reader) rowExists(what string, err error) (bool, error) {
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, r.d.wrap(what, err)
+// statement is a statement that writes, with its arguments.
+type statement = database.Statement
+
+// do returns a statement.
+func do(text string, args ...any) statement { return statement{Text: text, Args: args} }
+
+// exec executes a statement.
+func (tx *Tx) exec(ctx context.Context, what, text string, args ...any) error {
+	_, err := tx.q.ExecContext(ctx, text, args...)
+	return tx.d.wrap(what, err)
 }
 
-// afterScan reads the first columns of a row into its own variables. Another scan
-// function then reads the columns that follow.
-type afterScan struct {
-	row
-	first []any
+// run executes a statement and returns how many rows it changed.
+func (tx *Tx) run(ctx context.Context, what string, s statement) (int64, error) {
+	n, err := s.Run(ctx, tx.q)
+	return n, tx.d.wrap(what, err)
 }
 
-func (a afterScan) Scan(dest ...any) error { return a.row.Scan(append(a.first, dest...)...) }
-
-// statement is a statement with its arguments.
-type statement database.Statement
-
-// run executes the statement and returns how many rows it changed.
-func (s statement) run(ctx context.Context, q database.Querier) (int64, error) {
-	return database.Statement(s).Run(ctx, q)
-}
-
-// batch runs statements in one transaction. check receives the number of rows that each
-// of them changed; an error of check rolls back.
-func (s *Store) batch(ctx context.Context, statements []statement, check func(rows []int64) error) error {
-	return s.Batch(ctx, forEngine(statements), check)
-}
-
-// forEngine returns statements in the form that the engine takes.
-func forEngine(statements []statement) []database.Statement {
-	all := make([]database.Statement, len(statements))
-	for i, s := range statements {
-		all[i] = database.Statement(s)
-	}
-	return all
-}
-
-// change executes a statement and reports whether it changed a row.
+// write executes a statement and reports whether it changed a row.
 func (tx *Tx) write(ctx context.Context, what string, s statement) (bool, error) {
-	n, err := s.run(ctx, tx.q)
-	return err == nil && n > 0, tx.d.wrap(what, err)
+	n, err := tx.run(ctx, what, s)
+	return err == nil && n > 0, err
 }
 
 // writeOne executes a statement that must change a row. It returns otherwise when
@@ -158,14 +223,6 @@ func optionalMicros(t time.Time) any {
 		return nil
 	}
 	return micros(t)
-}
-
-// fromOptionalMicros reads NULL as the zero time.
-func fromOptionalMicros(n sql.NullInt64) time.Time {
-	if !n.Valid {
-		return time.Time{}
-	}
-	return fromMicros(n.Int64)
 }
 
 // optionalText stores the empty string as NULL.

@@ -18,45 +18,31 @@ const secretColumns = `kind, version, sealed, created_at`
 
 // Secrets reads all versions of a kind, the oldest first.
 func (r reader) Secrets(ctx context.Context, kind string) ([]Secret, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+secretColumns+` FROM secrets WHERE kind = $1 ORDER BY version`, kind)
-	if err != nil {
-		return nil, r.d.wrap("read secrets", err)
-	}
-	return collect(r.d, "read secrets", rows, scanSecret)
+	return collect(r.rows(ctx, "read secrets", `
+		SELECT `+secretColumns+` FROM secrets WHERE kind = $1 ORDER BY version`, kind), (*Secret).columns)
 }
 
 // AllSecrets reads the secrets of all kinds, the oldest of each kind first.
 func (r reader) AllSecrets(ctx context.Context) ([]Secret, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT `+secretColumns+` FROM secrets ORDER BY kind, version`)
-	if err != nil {
-		return nil, r.d.wrap("read secrets", err)
-	}
-	return collect(r.d, "read secrets", rows, scanSecret)
+	return collect(r.rows(ctx, "read secrets", `SELECT `+secretColumns+` FROM secrets ORDER BY kind, version`), (*Secret).columns)
 }
 
-func scanSecret(r row) (Secret, error) {
-	var s Secret
-	var created int64
-	err := r.Scan(&s.Kind, &s.Version, &s.Sealed, &created)
-	s.CreatedAt = fromMicros(created)
-	return s, err
+func (s *Secret) columns() []any {
+	return []any{&s.Kind, &s.Version, &s.Sealed, instant(&s.CreatedAt)}
 }
 
 // AddSecret stores a version of a secret, unless it exists. When two nodes start on an
 // empty database at the same time, both use the secret that was stored first.
 func (tx *Tx) AddSecret(ctx context.Context, secret Secret) error {
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "add secret", `
 		INSERT INTO secrets (`+secretColumns+`) VALUES ($1, $2, $3, $4)
 		ON CONFLICT DO NOTHING`,
 		secret.Kind, secret.Version, secret.Sealed, micros(tx.now()))
-	return tx.d.wrap("add secret", err)
 }
 
 // DropSecret deletes a version of a secret. It does nothing when there is none.
 func (tx *Tx) DropSecret(ctx context.Context, kind string, version int64) error {
-	_, err := tx.q.ExecContext(ctx, `DELETE FROM secrets WHERE kind = $1 AND version = $2`, kind, version)
-	return tx.d.wrap("drop secret", err)
+	return tx.exec(ctx, "drop secret", `DELETE FROM secrets WHERE kind = $1 AND version = $2`, kind, version)
 }
 
 // AddSecret is Tx.AddSecret in a transaction of its own.
@@ -68,18 +54,13 @@ func (s *Store) AddSecret(ctx context.Context, secret Secret) error {
 // that encrypts a value locks them too, so that it cannot use a master key that is being
 // replaced.
 func (tx *Tx) LockSecrets(ctx context.Context) ([]Secret, error) {
-	rows, err := tx.q.QueryContext(ctx, `UPDATE secrets SET version = version RETURNING `+secretColumns)
-	if err != nil {
-		return nil, tx.d.wrap("lock secrets", err)
-	}
-	return collect(tx.d, "lock secrets", rows, scanSecret)
+	return collect(tx.rows(ctx, "lock secrets", `UPDATE secrets SET version = version RETURNING `+secretColumns), (*Secret).columns)
 }
 
 // RewrapSecret replaces an encrypted secret. It is the same secret, encrypted with
 // another master key.
 func (tx *Tx) RewrapSecret(ctx context.Context, s Secret) error {
-	_, err := tx.q.ExecContext(ctx, `UPDATE secrets SET sealed = $3 WHERE kind = $1 AND version = $2`, s.Kind, s.Version, s.Sealed)
-	return tx.d.wrap("rewrap secret", err)
+	return tx.exec(ctx, "rewrap secret", `UPDATE secrets SET sealed = $3 WHERE kind = $1 AND version = $2`, s.Kind, s.Version, s.Sealed)
 }
 
 // SealedSecret is an encrypted secret of a taxpayer. Its version is part of the

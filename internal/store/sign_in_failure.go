@@ -11,13 +11,12 @@ import (
 // bucket until the transaction ends, so that concurrent sign-ins are counted one after the
 // other.
 func (tx *Tx) LockSignInFailures(ctx context.Context, bucket string) ([]time.Time, error) {
-	var text string
-	err := tx.q.QueryRowContext(ctx, `
+	text, err := one(tx.rows(ctx, "lock sign-in failures", `
 		INSERT INTO sign_in_failures (bucket, failed_at, expires_at) VALUES ($1, '', 0)
 		ON CONFLICT (bucket) DO UPDATE SET bucket = excluded.bucket
-		RETURNING failed_at`, bucket).Scan(&text)
+		RETURNING failed_at`, bucket), only[string])
 	if err != nil {
-		return nil, tx.d.wrap("lock sign-in failures", err)
+		return nil, err
 	}
 	var all []time.Time
 	for word := range strings.FieldsSeq(text) {
@@ -37,7 +36,6 @@ func (tx *Tx) SetSignInFailures(ctx context.Context, bucket string, all []time.T
 	for i, at := range all {
 		words[i] = strconv.FormatInt(micros(at), 10)
 	}
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "set sign-in failures", `
 		UPDATE sign_in_failures SET failed_at = $2, expires_at = $3 WHERE bucket = $1`, bucket, strings.Join(words, " "), micros(expires))
-	return tx.d.wrap("set sign-in failures", err)
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"strings"
 	"time"
 
@@ -29,12 +28,12 @@ func (tx *Tx) CreateSource(ctx context.Context, s Source) error {
 	if err := tx.lockTaxpayer(ctx, s.TaxpayerID); err != nil {
 		return err
 	}
-	_, err := tx.q.ExecContext(ctx, `
+	err := tx.exec(ctx, "create source", `
 		INSERT INTO sources (id, environment, taxpayer_id, kinds, secret, secret_version, old_version, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, 0, $7)`,
 		s.ID, s.Environment, s.TaxpayerID, strings.Join(s.Kinds, ","), s.Secret.Sealed, s.Secret.Version, micros(s.CreatedAt))
 	if err != nil {
-		return tx.d.wrap("create source", err)
+		return err
 	}
 	return tx.Audit(ctx, AuditEntry{s.Scope, "source.create", "source:" + s.ID, nil, map[string]any{"kinds": strings.Join(s.Kinds, ",")}})
 }
@@ -42,51 +41,39 @@ func (tx *Tx) CreateSource(ctx context.Context, s Source) error {
 // Sources lists the sources of all taxpayers and environments, the oldest first.
 // The operator and the rotation of the master key use it.
 func (r reader) Sources(ctx context.Context) ([]Source, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT `+sourceColumns+` FROM sources ORDER BY id`)
-	if err != nil {
-		return nil, r.d.wrap("list sources", err)
-	}
-	return collect(r.d, "list sources", rows, scanSource)
+	return collect(r.rows(ctx, "list sources", `SELECT `+sourceColumns+` FROM sources ORDER BY id`), (*Source).columns)
 }
 
 // AnySource reads a source of any scope, even a revoked one. Only the operator uses it.
 func (r reader) AnySource(ctx context.Context, id string) (Source, error) {
-	s, err := scanSource(r.q.QueryRowContext(ctx, `
-		SELECT `+sourceColumns+` FROM sources WHERE id = $1`, id))
-	return s, r.d.wrap("read source", err)
+	return one(r.rows(ctx, "read source", `
+		SELECT `+sourceColumns+` FROM sources WHERE id = $1`, id), (*Source).columns)
 }
 
 // SourceOf reads the source that sends a message to an environment. Its scope names the
 // taxpayer whose documents it may report on. The error is ErrNotFound when the source is
 // revoked.
 func (r reader) SourceOf(ctx context.Context, env fiscal.Environment, id string) (Source, error) {
-	s, err := scanSource(r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "read source", `
 		SELECT `+sourceColumns+` FROM sources
-		WHERE environment = $1 AND id = $2 AND revoked_at IS NULL`, env, id))
-	return s, r.d.wrap("read source", err)
+		WHERE environment = $1 AND id = $2 AND revoked_at IS NULL`, env, id), (*Source).columns)
 }
 
-func scanSource(r row) (Source, error) {
-	var s Source
-	var kinds string
-	var created int64
-	var until, revoked sql.NullInt64
-	err := r.Scan(&s.ID, &s.Environment, &s.TaxpayerID, &kinds, &s.Secret.Sealed, &s.Secret.Version,
-		&s.OldSecret.Sealed, &s.OldSecret.Version, &until, &created, &revoked)
-	s.Kinds = strings.Split(kinds, ",")
-	s.OldUntil, s.CreatedAt, s.RevokedAt = fromOptionalMicros(until), fromMicros(created), fromOptionalMicros(revoked)
-	return s, err
+func (s *Source) columns() []any {
+	return []any{
+		&s.ID, &s.Environment, &s.TaxpayerID, via(&s.Kinds, readKinds), &s.Secret.Sealed, &s.Secret.Version,
+		&s.OldSecret.Sealed, &s.OldSecret.Version, instant(&s.OldUntil), instant(&s.CreatedAt), instant(&s.RevokedAt),
+	}
 }
 
 // RotateSource gives a source its next secret. Until oldUntil the previous secret is
 // accepted too. The error is ErrNotFound when the source was revoked, or has another
 // secret than s.
 func (tx *Tx) RotateSource(ctx context.Context, s Source, next SealedSecret, oldUntil time.Time) error {
-	err := tx.writeOne(ctx, "rotate source", ErrNotFound, statement{`
+	err := tx.writeOne(ctx, "rotate source", ErrNotFound, do(`
 		UPDATE sources SET old_secret = secret, old_version = secret_version, old_until = $5, secret = $6, secret_version = $7
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND secret_version = $4 AND revoked_at IS NULL`, []any{
-		string(s.Environment), s.TaxpayerID, s.ID, s.Secret.Version, micros(oldUntil), next.Sealed, next.Version,
-	}})
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND secret_version = $4 AND revoked_at IS NULL`,
+		string(s.Environment), s.TaxpayerID, s.ID, s.Secret.Version, micros(oldUntil), next.Sealed, next.Version))
 	if err != nil {
 		return err
 	}
@@ -98,20 +85,18 @@ func (tx *Tx) RotateSource(ctx context.Context, s Source, next SealedSecret, old
 // RewrapSource replaces the encrypted secrets of a source. They are the same secrets,
 // encrypted with another master key.
 func (tx *Tx) RewrapSource(ctx context.Context, s Source) error {
-	_, err := tx.q.ExecContext(ctx, `
+	return tx.exec(ctx, "rewrap source", `
 		UPDATE sources SET secret = $4, old_secret = $5 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
 		s.Environment, s.TaxpayerID, s.ID, s.Secret.Sealed, optionalBytes(s.OldSecret.Sealed))
-	return tx.d.wrap("rewrap source", err)
 }
 
 // RevokeSource revokes a source permanently. A repetition does not change the time of
 // the revocation. The error is ErrNotFound when there is no such source.
 func (tx *Tx) RevokeSource(ctx context.Context, scope Scope, id string, now time.Time) error {
-	err := tx.writeOne(ctx, "revoke source", ErrNotFound, statement{`
+	err := tx.writeOne(ctx, "revoke source", ErrNotFound, do(`
 		UPDATE sources SET revoked_at = coalesce(revoked_at, $4), old_secret = NULL, old_until = NULL
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, []any{
-		string(scope.Environment), scope.TaxpayerID, id, micros(now),
-	}})
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		string(scope.Environment), scope.TaxpayerID, id, micros(now)))
 	if err != nil {
 		return err
 	}

@@ -84,9 +84,8 @@ func (s *Store) Timeline(ctx context.Context) (string, error) {
 
 // DatabaseID returns the random name that the database has from its creation on. A restored
 // copy has the same name.
-func (r reader) DatabaseID(ctx context.Context) (id string, err error) {
-	err = r.q.QueryRowContext(ctx, `SELECT id FROM database_identity`).Scan(&id)
-	return id, r.d.wrap("read the name of the database", err)
+func (r reader) DatabaseID(ctx context.Context) (string, error) {
+	return one(r.rows(ctx, "read the name of the database", `SELECT id FROM database_identity`), only[string])
 }
 
 // NewID returns a new key: a UUID. Keys sort by the time of their creation.

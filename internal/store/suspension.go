@@ -43,9 +43,9 @@ func (tx *Tx) Suspend(ctx context.Context, s Suspension) error {
 	if err != nil {
 		return err
 	}
-	changed, err := tx.write(ctx, "suspend", statement{`
+	changed, err := tx.write(ctx, "suspend", do(`
 		INSERT INTO suspensions (subject, reason, suspended_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
-		[]any{string(s.Subject), s.Reason, micros(s.At)}})
+		string(s.Subject), s.Reason, micros(s.At)))
 	if err != nil || !changed {
 		return err
 	}
@@ -59,7 +59,7 @@ func (tx *Tx) Resume(ctx context.Context, subject Subject) error {
 	if err != nil {
 		return err
 	}
-	changed, err := tx.write(ctx, "resume", statement{`DELETE FROM suspensions WHERE subject = $1`, []any{string(subject)}})
+	changed, err := tx.write(ctx, "resume", do(`DELETE FROM suspensions WHERE subject = $1`, string(subject)))
 	if err != nil || !changed {
 		return err
 	}
@@ -86,14 +86,5 @@ func (r reader) scopeOf(ctx context.Context, subject Subject) (Scope, error) {
 
 // Suspensions lists what is suspended.
 func (r reader) Suspensions(ctx context.Context) ([]Suspension, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT subject, reason, suspended_at FROM suspensions ORDER BY subject`)
-	if err != nil {
-		return nil, r.d.wrap("list suspensions", err)
-	}
-	return collect(r.d, "list suspensions", rows, func(r row) (s Suspension, err error) {
-		var at int64
-		err = r.Scan(&s.Subject, &s.Reason, &at)
-		s.At = fromMicros(at)
-		return s, err
-	})
+	return collect(r.rows(ctx, "list suspensions", `SELECT subject, reason, suspended_at FROM suspensions ORDER BY subject`), func(s *Suspension) []any { return []any{&s.Subject, &s.Reason, instant(&s.At)} })
 }

@@ -42,13 +42,13 @@ func (tx *Tx) CreateTaxpayer(ctx context.Context, t Taxpayer) error {
 	if err != nil {
 		return fmt.Errorf("store: encode phones: %w", err)
 	}
-	_, err = tx.q.ExecContext(ctx, `
+	err = tx.exec(ctx, "create taxpayer", `
 		INSERT INTO taxpayers (`+taxpayerColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
 		t.ID, t.RNC, t.LegalName, t.TradeName, t.Branch, t.Address, t.Municipality, t.Province, string(phones),
 		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, t.PageFormat, micros(t.CreatedAt), micros(t.UpdatedAt))
 	if err != nil {
-		return tx.d.wrap("create taxpayer", err)
+		return err
 	}
 	return tx.Audit(ctx, AuditEntry{Scope{TaxpayerID: t.ID}, "taxpayer.create", "taxpayer:" + t.ID, nil, t.auditFields()})
 }
@@ -79,7 +79,7 @@ func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 	if err != nil {
 		return fmt.Errorf("store: encode phones: %w", err)
 	}
-	_, err = tx.q.ExecContext(ctx, `
+	err = tx.exec(ctx, "update taxpayer", `
 		UPDATE taxpayers
 		SET rnc = $2, legal_name = $3, trade_name = $4, branch = $5, address = $6, municipality = $7, province = $8,
 			phones = $9, email = $10, website = $11, economic_activity = $12, income_type = $13,
@@ -88,13 +88,13 @@ func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 		t.ID, t.RNC, t.LegalName, t.TradeName, t.Branch, t.Address, t.Municipality, t.Province, string(phones),
 		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, t.PageFormat, micros(t.UpdatedAt))
 	if err != nil {
-		return tx.d.wrap("update taxpayer", err)
+		return err
 	}
 	if t.RNC != before.RNC {
 		// The row is locked, so that no range of the taxpayer is added meanwhile.
-		var ranges int64
-		if err := tx.q.QueryRowContext(ctx, `SELECT count(*) FROM number_ranges WHERE taxpayer_id = $1`, t.ID).Scan(&ranges); err != nil {
-			return tx.d.wrap("update taxpayer", err)
+		ranges, err := one(tx.rows(ctx, "update taxpayer", `SELECT count(*) FROM number_ranges WHERE taxpayer_id = $1`, t.ID), only[int64])
+		if err != nil {
+			return err
 		}
 		if ranges > 0 {
 			return ErrRNCHasRanges
@@ -105,35 +105,24 @@ func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 
 // Taxpayer reads one taxpayer. The error is ErrNotFound when there is none.
 func (r reader) Taxpayer(ctx context.Context, id string) (Taxpayer, error) {
-	t, err := scanTaxpayer(r.q.QueryRowContext(ctx, `SELECT `+taxpayerColumns+` FROM taxpayers WHERE id = $1`, id))
-	return t, r.d.wrap("read taxpayer", err)
+	return one(r.rows(ctx, "read taxpayer", `SELECT `+taxpayerColumns+` FROM taxpayers WHERE id = $1`, id), (*Taxpayer).columns)
 }
 
 // PageFormat reads the format of a taxpayer's printed pages when a request names none;
 // empty is letter. The error is ErrNotFound when there is no such taxpayer.
 func (r reader) PageFormat(ctx context.Context, taxpayerID string) (string, error) {
-	var format string
-	err := r.q.QueryRowContext(ctx, `SELECT page_format FROM taxpayers WHERE id = $1`, taxpayerID).Scan(&format)
-	return format, r.d.wrap("read page format", err)
+	return one(r.rows(ctx, "read page format", `SELECT page_format FROM taxpayers WHERE id = $1`, taxpayerID), only[string])
 }
 
 // Taxpayers lists all taxpayers, the oldest first.
 func (r reader) Taxpayers(ctx context.Context) ([]Taxpayer, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT `+taxpayerColumns+` FROM taxpayers ORDER BY id`)
-	if err != nil {
-		return nil, r.d.wrap("list taxpayers", err)
-	}
-	return collect(r.d, "list taxpayers", rows, scanTaxpayer)
+	return collect(r.rows(ctx, "list taxpayers", `SELECT `+taxpayerColumns+` FROM taxpayers ORDER BY id`), (*Taxpayer).columns)
 }
 
 // TaxpayersWithoutLogos lists all taxpayers, the oldest first. Logo has the first byte
 // alone, which says that there is one: lists for people need no more.
 func (r reader) TaxpayersWithoutLogos(ctx context.Context) ([]Taxpayer, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT `+strings.Replace(taxpayerColumns, "logo", "substr(logo, 1, 1)", 1)+` FROM taxpayers ORDER BY id`)
-	if err != nil {
-		return nil, r.d.wrap("list taxpayers", err)
-	}
-	return collect(r.d, "list taxpayers", rows, scanTaxpayer)
+	return collect(r.rows(ctx, "list taxpayers", `SELECT `+strings.Replace(taxpayerColumns, "logo", "substr(logo, 1, 1)", 1)+` FROM taxpayers ORDER BY id`), (*Taxpayer).columns)
 }
 
 // TaxpayerByRNC returns the taxpayer that receives documents for an RNC in an
@@ -141,27 +130,23 @@ func (r reader) TaxpayersWithoutLogos(ctx context.Context) ([]Taxpayer, error) {
 // certificate in the environment expires last, and the oldest taxpayer when none has a
 // certificate. The error is ErrNotFound when no taxpayer has the RNC.
 func (r reader) TaxpayerByRNC(ctx context.Context, env fiscal.Environment, rnc string) (Taxpayer, error) {
-	t, err := scanTaxpayer(r.q.QueryRowContext(ctx, `
+	return one(r.rows(ctx, "find taxpayer", `
 		SELECT `+taxpayerColumns+` FROM taxpayers WHERE rnc = $2
 		ORDER BY (SELECT coalesce(max(not_after), 0) FROM certificates
-			WHERE environment = $1 AND taxpayer_id = taxpayers.id AND revoked_at IS NULL) DESC, id LIMIT 1`, env, rnc))
-	return t, r.d.wrap("find taxpayer", err)
+			WHERE environment = $1 AND taxpayer_id = taxpayers.id AND revoked_at IS NULL) DESC, id LIMIT 1`, env, rnc), (*Taxpayer).columns)
 }
 
-func scanTaxpayer(r row) (Taxpayer, error) {
-	var t Taxpayer
-	var phones string
-	var created, updated int64
-	err := r.Scan(&t.ID, &t.RNC, &t.LegalName, &t.TradeName, &t.Branch, &t.Address, &t.Municipality, &t.Province, &phones,
-		&t.Email, &t.Website, &t.EconomicActivity, &t.IncomeType, &t.ElectronicSince, &t.Logo, &t.PageFormat, &created, &updated)
-	if err != nil {
-		return Taxpayer{}, err
+func (t *Taxpayer) columns() []any {
+	phones := scanned[string](func(text string) error {
+		if err := json.Unmarshal([]byte(text), &t.Phones); err != nil {
+			return fmt.Errorf("phones of taxpayer %s: %w", t.ID, err)
+		}
+		return nil
+	})
+	return []any{
+		&t.ID, &t.RNC, &t.LegalName, &t.TradeName, &t.Branch, &t.Address, &t.Municipality, &t.Province, phones, &t.Email, &t.Website,
+		&t.EconomicActivity, &t.IncomeType, &t.ElectronicSince, &t.Logo, &t.PageFormat, instant(&t.CreatedAt), instant(&t.UpdatedAt),
 	}
-	t.CreatedAt, t.UpdatedAt = fromMicros(created), fromMicros(updated)
-	if err := json.Unmarshal([]byte(phones), &t.Phones); err != nil {
-		return Taxpayer{}, fmt.Errorf("phones of taxpayer %s: %w", t.ID, err)
-	}
-	return t, nil
 }
 
 // LockedTaxpayer reads one taxpayer, which no other transaction that locks it changes until
@@ -176,6 +161,6 @@ func (tx *Tx) LockedTaxpayer(ctx context.Context, id string) (Taxpayer, error) {
 // lockTaxpayer makes other transactions that lock the same taxpayer wait until this one
 // ends. The error is ErrNotFound when there is no such taxpayer.
 func (tx *Tx) lockTaxpayer(ctx context.Context, id string) error {
-	return tx.writeOne(ctx, "lock taxpayer", ErrNotFound, statement{`
-		UPDATE taxpayers SET updated_at = updated_at WHERE id = $1`, []any{id}})
+	return tx.writeOne(ctx, "lock taxpayer", ErrNotFound, do(`
+		UPDATE taxpayers SET updated_at = updated_at WHERE id = $1`, id))
 }

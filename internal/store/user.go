@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -56,12 +55,12 @@ const userColumns = `id, name, email, role, environment, language, theme, passwo
 // CreateUser stores a new person. The error is ErrEmailTaken when another person has the
 // email address, and ErrNotFound when there is no such taxpayer.
 func (tx *Tx) CreateUser(ctx context.Context, u User) error {
-	err := tx.writeOne(ctx, "create user", ErrEmailTaken, statement{`
-		INSERT INTO users (` + userColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+	err := tx.writeOne(ctx, "create user", ErrEmailTaken, do(`
+		INSERT INTO users (`+userColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 		ON CONFLICT (email) DO NOTHING`,
-		[]any{u.ID, u.Name, u.Email, string(u.Role), string(u.Environment), u.Language, u.Theme, u.PasswordHash,
-			optionalBytes(u.SecondFactor), optionalMicros(u.SecondFactorAt), u.LastStep,
-			micros(u.CreatedAt), optionalMicros(u.DisabledAt), optionalMicros(u.LastSignInAt)}})
+		u.ID, u.Name, u.Email, string(u.Role), string(u.Environment), u.Language, u.Theme, u.PasswordHash,
+		optionalBytes(u.SecondFactor), optionalMicros(u.SecondFactorAt), u.LastStep,
+		micros(u.CreatedAt), optionalMicros(u.DisabledAt), optionalMicros(u.LastSignInAt)))
 	if err != nil {
 		return err
 	}
@@ -73,17 +72,17 @@ func (tx *Tx) CreateUser(ctx context.Context, u User) error {
 
 // setUserTaxpayers replaces the taxpayers of a person.
 func (tx *Tx) setUserTaxpayers(ctx context.Context, userID string, taxpayerIDs []string) error {
-	if _, err := tx.q.ExecContext(ctx, `DELETE FROM user_taxpayers WHERE user_id = $1`, userID); err != nil {
-		return tx.d.wrap("remove taxpayers of user", err)
+	if err := tx.exec(ctx, "remove taxpayers of user", `DELETE FROM user_taxpayers WHERE user_id = $1`, userID); err != nil {
+		return err
 	}
 	for _, id := range taxpayerIDs {
 		if _, err := tx.Taxpayer(ctx, id); err != nil {
 			return err
 		}
-		_, err := tx.q.ExecContext(ctx, `
+		err := tx.exec(ctx, "add taxpayer of user", `
 			INSERT INTO user_taxpayers (user_id, taxpayer_id) VALUES ($1, $2) ON CONFLICT DO NOTHING`, userID, id)
 		if err != nil {
-			return tx.d.wrap("add taxpayer of user", err)
+			return err
 		}
 	}
 	return nil
@@ -109,8 +108,8 @@ func (u User) auditEntry(action string, before, after map[string]any) AuditEntry
 // every field but the id, the email address and the times of creation and sign-in. The error
 // is ErrNotFound when there is no such person or taxpayer, and the error of fn.
 func (tx *Tx) UpdateUser(ctx context.Context, id, action string, fn func(*User) error) error {
-	if _, err := tx.q.ExecContext(ctx, `UPDATE users SET id = id WHERE id = $1`, id); err != nil {
-		return tx.d.wrap("lock user", err)
+	if err := tx.exec(ctx, "lock user", `UPDATE users SET id = id WHERE id = $1`, id); err != nil {
+		return err
 	}
 	before, err := tx.User(ctx, id)
 	if err != nil {
@@ -121,14 +120,14 @@ func (tx *Tx) UpdateUser(ctx context.Context, id, action string, fn func(*User) 
 	if err := fn(&after); err != nil {
 		return err
 	}
-	_, err = tx.q.ExecContext(ctx, `
+	err = tx.exec(ctx, "update user", `
 		UPDATE users SET name = $2, role = $3, environment = $4, language = $5, theme = $6, password_hash = $7,
 			sealed = $8, second_factor_at = $9, last_step = $10, disabled_at = $11
 		WHERE id = $1`,
 		id, after.Name, string(after.Role), string(after.Environment), after.Language, after.Theme, after.PasswordHash,
 		optionalBytes(after.SecondFactor), optionalMicros(after.SecondFactorAt), after.LastStep, optionalMicros(after.DisabledAt))
 	if err != nil {
-		return tx.d.wrap("update user", err)
+		return err
 	}
 	if !slices.Equal(before.TaxpayerIDs, after.TaxpayerIDs) {
 		if err := tx.setUserTaxpayers(ctx, id, after.TaxpayerIDs); err != nil {
@@ -141,38 +140,35 @@ func (tx *Tx) UpdateUser(ctx context.Context, id, action string, fn func(*User) 
 // UseSecondFactor records the step of a code of the second factor, so that no code is used
 // twice. It reports false when this step or a later one was used before.
 func (tx *Tx) UseSecondFactor(ctx context.Context, id string, step int64) (bool, error) {
-	return tx.write(ctx, "use second factor", statement{`
-		UPDATE users SET last_step = $2 WHERE id = $1 AND last_step < $2`, []any{id, step}})
+	return tx.write(ctx, "use second factor", do(`
+		UPDATE users SET last_step = $2 WHERE id = $1 AND last_step < $2`, id, step))
 }
 
 // RecordSignIn stores when a person signed in.
 func (tx *Tx) RecordSignIn(ctx context.Context, id string, at time.Time) error {
-	_, err := tx.q.ExecContext(ctx, `UPDATE users SET last_sign_in_at = $2 WHERE id = $1`, id, micros(at))
-	return tx.d.wrap("record sign-in", err)
+	return tx.exec(ctx, "record sign-in", `UPDATE users SET last_sign_in_at = $2 WHERE id = $1`, id, micros(at))
 }
 
 // RewrapUser replaces the sealed secret of a person's second factor. It is the same secret,
 // encrypted with another master key.
 func (tx *Tx) RewrapUser(ctx context.Context, u User) error {
-	_, err := tx.q.ExecContext(ctx, `UPDATE users SET sealed = $2 WHERE id = $1`, u.ID, u.SecondFactor)
-	return tx.d.wrap("rewrap user", err)
+	return tx.exec(ctx, "rewrap user", `UPDATE users SET sealed = $2 WHERE id = $1`, u.ID, u.SecondFactor)
 }
 
 // User reads one person.
 func (r reader) User(ctx context.Context, id string) (User, error) {
-	u, err := scanUser(r.q.QueryRowContext(ctx, `SELECT `+userColumns+` FROM users WHERE id = $1`, id))
-	if err != nil {
-		return User{}, r.d.wrap("read user", err)
-	}
-	u.TaxpayerIDs, err = r.userTaxpayers(ctx, u.ID)
-	return u, err
+	return r.oneUser(ctx, `id`, id)
 }
 
 // UserByEmail reads the person with an email address, which must be in lower case.
 func (r reader) UserByEmail(ctx context.Context, email string) (User, error) {
-	u, err := scanUser(r.q.QueryRowContext(ctx, `SELECT `+userColumns+` FROM users WHERE email = $1`, email))
+	return r.oneUser(ctx, `email`, email)
+}
+
+func (r reader) oneUser(ctx context.Context, column, value string) (User, error) {
+	u, err := one(r.rows(ctx, "read user", `SELECT `+userColumns+` FROM users WHERE `+column+` = $1`, value), (*User).columns)
 	if err != nil {
-		return User{}, r.d.wrap("read user", err)
+		return User{}, err
 	}
 	u.TaxpayerIDs, err = r.userTaxpayers(ctx, u.ID)
 	return u, err
@@ -180,11 +176,7 @@ func (r reader) UserByEmail(ctx context.Context, email string) (User, error) {
 
 // Users lists all people, the oldest first.
 func (r reader) Users(ctx context.Context) ([]User, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT `+userColumns+` FROM users ORDER BY id`)
-	if err != nil {
-		return nil, r.d.wrap("list users", err)
-	}
-	all, err := collect(r.d, "list users", rows, scanUser)
+	all, err := collect(r.rows(ctx, "list users", `SELECT `+userColumns+` FROM users ORDER BY id`), (*User).columns)
 	if err != nil {
 		return nil, err
 	}
@@ -198,24 +190,13 @@ func (r reader) Users(ctx context.Context) ([]User, error) {
 
 // userTaxpayers lists the taxpayers of a person.
 func (r reader) userTaxpayers(ctx context.Context, userID string) ([]string, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT taxpayer_id FROM user_taxpayers WHERE user_id = $1 ORDER BY taxpayer_id`, userID)
-	if err != nil {
-		return nil, r.d.wrap("list taxpayers of user", err)
-	}
-	return collect(r.d, "list taxpayers of user", rows, func(r row) (id string, err error) {
-		err = r.Scan(&id)
-		return id, err
-	})
+	return collect(r.rows(ctx, "list taxpayers of user", `
+		SELECT taxpayer_id FROM user_taxpayers WHERE user_id = $1 ORDER BY taxpayer_id`, userID), only[string])
 }
 
-func scanUser(r row) (User, error) {
-	var u User
-	var created int64
-	var factor, disabled, signedIn sql.NullInt64
-	err := r.Scan(&u.ID, &u.Name, &u.Email, &u.Role, &u.Environment, &u.Language, &u.Theme, &u.PasswordHash, &u.SecondFactor, &factor, &u.LastStep,
-		&created, &disabled, &signedIn)
-	u.CreatedAt = fromMicros(created)
-	u.SecondFactorAt, u.DisabledAt, u.LastSignInAt = fromOptionalMicros(factor), fromOptionalMicros(disabled), fromOptionalMicros(signedIn)
-	return u, err
+func (u *User) columns() []any {
+	return []any{
+		&u.ID, &u.Name, &u.Email, &u.Role, &u.Environment, &u.Language, &u.Theme, &u.PasswordHash, &u.SecondFactor, instant(&u.SecondFactorAt),
+		&u.LastStep, instant(&u.CreatedAt), instant(&u.DisabledAt), instant(&u.LastSignInAt),
+	}
 }
