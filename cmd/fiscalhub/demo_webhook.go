@@ -89,11 +89,7 @@ func (l *demoListener) events(externalID string) []string {
 		}
 		return strings.Compare(a.kind, b.kind)
 	})
-	kinds := make([]string, len(all))
-	for i, e := range all {
-		kinds[i] = e.kind
-	}
-	return kinds
+	return mapEach(all, func(e receivedEvent) string { return e.kind })
 }
 
 // hasStatus reports whether an event has brought a status of an invoice.

@@ -62,10 +62,9 @@ func findMunicipality(text string) (municipality, province string, err error) {
 	case len(found) == 0:
 		return "", "", lang.Errorf("the authority's table has no municipality %q", "la tabla de la DGII no tiene el municipio %q", text)
 	}
-	names := make([]string, 0, len(found))
-	for _, m := range found {
-		names = append(names, m.Code+" "+m.Name+" ("+ecf.RegionName(m.Province)+")")
-	}
+	names := mapEach(found, func(m ecf.Municipality) string {
+		return m.Code + " " + m.Name + " (" + ecf.RegionName(m.Province) + ")"
+	})
 	return "", "", lang.Errorf("several municipalities have this name; give the code: %s",
 		"varios municipios tienen este nombre; indique el código: %s", strings.Join(names, ", "))
 }

@@ -159,7 +159,6 @@ func summary(r fence.Released) lang.Message {
 	if r.To < r.From {
 		return lang.Messagef("no number is skipped; the next number is %d", "no se salta ninguna secuencia; la siguiente es %d", r.To+1)
 	}
-	return lang.Messagef(
-		"%d–%d are skipped: the authority has %d of them, does not have %d, and did not say for %d; the next number is %d",
+	return lang.Messagef("%d–%d are skipped: the authority has %d of them, does not have %d, and did not say for %d; the next number is %d",
 		"se saltan %d–%d: la DGII tiene %d, no tiene %d y no respondió sobre %d; la siguiente es %d", r.From, r.To, r.Found, r.Absent, r.Unknown, r.To+1)
 }

@@ -94,8 +94,7 @@ func (t *terminal) openStore() (*store.Store, error) {
 	}
 	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate, OnMigration: t.onMigration})
 	if errors.Is(err, store.ErrNotMigrated) {
-		return nil, lang.Errorf(
-			"run `fiscalhub migrate` with a database role that may change tables, then run this command again: %s",
+		return nil, lang.Errorf("run `fiscalhub migrate` with a database role that may change tables, then run this command again: %s",
 			"ejecute `fiscalhub migrate` con un rol de base de datos que pueda cambiar tablas y luego ejecute este comando otra vez: %s", err)
 	}
 	if errors.Is(err, store.ErrUnavailable) && file == "" {

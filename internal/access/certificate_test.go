@@ -54,9 +54,7 @@ func (e *env) wantSigner(when string, c *Certificates, want *xmlsig.Identity) {
 }
 
 func TestAnImportedCertificateSigns(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		c, id := e.certificates(), e.identity(-time.Hour, time.Hour)
 		if _, err := c.Identity(t.Context(), e.production(), e.now()); !errors.Is(err, ErrNoCertificate) {
 			t.Errorf("before: %v, want ErrNoCertificate", err)
@@ -84,9 +82,7 @@ func TestAnImportedCertificateSigns(t *testing.T) {
 }
 
 func TestTheNewestValidCertificateSigns(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		c, old := e.certificates(), e.identity(-time.Hour, time.Hour)
 		e.importCertificate(c, old)
 		e.wantSigner("before", c, old)
@@ -110,9 +106,7 @@ func TestTheNewestValidCertificateSigns(t *testing.T) {
 // A revoked certificate signs nothing any more, on any node, although its key is still
 // decrypted in memory.
 func TestARevokedCertificateDoesNotSign(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		c, node, id := e.certificates(), e.certificates(), e.identity(-time.Hour, time.Hour)
 		kept := e.importCertificate(c, id)
 		e.wantSigner("before", c, id)
@@ -141,9 +135,7 @@ func TestARevokedCertificateDoesNotSign(t *testing.T) {
 }
 
 func TestImportRefusesCertificatesThatCannotSign(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		c := e.certificates()
 		anonymous := xmlsigtest.Must(t, xmlsigtest.Options{Subject: "Nadie", NotBefore: e.now().Add(-time.Hour)}).Identity
 		for _, tt := range []struct {
@@ -170,9 +162,7 @@ func TestImportRefusesCertificatesThatCannotSign(t *testing.T) {
 }
 
 func TestACopiedCertificateDoesNotOpen(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		c := e.certificates()
 		kept := e.importCertificate(c, e.identity(-time.Hour, time.Hour))
 		other := store.Taxpayer{ID: store.NewID(), RNC: "199000021", LegalName: "Otra, SRL", Phones: []string{}, CreatedAt: e.now(), UpdatedAt: e.now()}
@@ -202,9 +192,7 @@ func TestACopiedCertificateDoesNotOpen(t *testing.T) {
 }
 
 func TestAKeyDoesNotSignForAnotherCertificate(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		mine := e.identity(-time.Hour, time.Hour)
 		other := xmlsigtest.Must(t, xmlsigtest.Options{Bits: 3072, NotBefore: e.now().Add(-time.Hour)}).Certificate
 		key, err := mine.PKCS8()

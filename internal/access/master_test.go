@@ -43,9 +43,7 @@ func (e *env) wantAllOpen(when string, id *xmlsig.Identity) {
 }
 
 func TestRotateMasterMovesAllSecrets(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		key, _ := e.issue(e.terms())
 		id := e.identity(-time.Hour, time.Hour)
 		e.importCertificate(e.certificates(), id)
@@ -155,9 +153,7 @@ func (e *env) sealSecret(under *seal.MasterKey) {
 }
 
 func TestAFailedRotationLeavesNoKeyFile(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		e.addUnreadableSecret()
 		before := inUse(t, e.master)
 		if _, err := RotateMaster(t.Context(), e.store, e.master, nil); !errors.Is(err, seal.ErrWrongKey) {
@@ -176,9 +172,7 @@ func TestAFailedRotationLeavesNoKeyFile(t *testing.T) {
 
 // A running node opens and seals secrets under the new key after a rotation.
 func TestARunningNodeFollowsARotation(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		key, _ := e.issue(e.terms())
 		running, id := e.certificates(), e.identity(-time.Hour, time.Hour)
 		e.importCertificate(running, id)
@@ -200,9 +194,7 @@ func TestARunningNodeFollowsARotation(t *testing.T) {
 // A node with its own copy of the key file reports which key it needs, and works again
 // after the new file is copied.
 func TestANodeWithACopiedKeyFileNeedsTheNewKey(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		id := e.identity(-time.Hour, time.Hour)
 		e.importCertificate(e.certificates(), id)
 		copied := seal.NewKeys(filepath.Join(t.TempDir(), "master.key"))
@@ -235,9 +227,7 @@ func copyFile(t *testing.T, from, to string) {
 
 // After concurrent rotations and imports, one key opens everything.
 func TestConcurrentRotationsAndImports(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		leaves := make([]*xmlsigtest.Leaf, 6)
 		for i := range leaves {
 			leaves[i] = xmlsigtest.Must(t, xmlsigtest.Options{NotBefore: e.now().Add(-time.Hour)})
@@ -280,9 +270,7 @@ func TestConcurrentRotationsAndImports(t *testing.T) {
 // A rotation that a signal ends has changed nothing, leaves no new key, and can be made
 // again.
 func TestARotationThatIsCancelledChangesNothing(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		id := e.identity(-time.Hour, time.Hour)
 		e.importCertificate(e.certificates(), id)
 		old := inUse(t, e.master)

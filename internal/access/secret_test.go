@@ -77,9 +77,7 @@ func (e *env) wantSecrets(when, endpoint, source, under string) {
 }
 
 func TestRotateMasterMovesTheSecretsOfTaxpayers(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		endpoint, source, err := e.storeSecrets(t.Context())
 		e.must(err)
 		e.wantSecrets("before", endpoint, source, inUse(t, e.master))
@@ -100,9 +98,7 @@ func TestRotateMasterMovesTheSecretsOfTaxpayers(t *testing.T) {
 
 // Secrets that are stored during a rotation end under the new master key.
 func TestConcurrentRotationsMissNoSecret(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newEnv(t, address)
+	forEachEngine(t, func(t *testing.T, e *env) {
 		type ids struct{ endpoint, source string }
 		var mu sync.Mutex
 		var made []ids

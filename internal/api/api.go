@@ -186,8 +186,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, serve func(*exchang
 // checks of its header.
 func (a *API) serve(x *exchange) error {
 	if capacity.HasLengthAndChunks(x.r) {
-		return badRequest(lang.Messagef(
-			"the request has both Content-Length and Transfer-Encoding; send only one of them",
+		return badRequest(lang.Messagef("the request has both Content-Length and Transfer-Encoding; send only one of them",
 			"la solicitud tiene Content-Length y Transfer-Encoding; envíe solo uno de ellos"))
 	}
 	if a.draining.Load() {
@@ -214,8 +213,7 @@ func (a *API) serve(x *exchange) error {
 	allowed := a.countRequest(x)
 	if x.credential.Environment != a.o.Environment {
 		a.refuse(x, reasonWrongEnvironment, x.credential.Prefix, x.credential)
-		return forbidden(lang.Messagef(
-			"this credential belongs to the environment %s, but this service is %s",
+		return forbidden(lang.Messagef("this credential belongs to the environment %s, but this service is %s",
 			"esta credencial pertenece al ambiente %s, pero este servicio es %s", x.credential.Environment, a.o.Environment))
 	}
 	if err := a.checkSuspension(x); err != nil {
@@ -228,8 +226,7 @@ func (a *API) serve(x *exchange) error {
 		return err
 	}
 	if route.webhooks && (a.o.Environment == fiscal.Sandbox || a.o.Endpoints == nil) {
-		return forbidden(lang.Messagef(
-			"the environment %s does not send events", "el ambiente %s no envía eventos", a.o.Environment))
+		return forbidden(lang.Messagef("the environment %s does not send events", "el ambiente %s no envía eventos", a.o.Environment))
 	}
 	if route.webhooks {
 		x.r = x.r.WithContext(audit.WithCaller(x.r.Context(), audit.Caller{

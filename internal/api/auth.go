@@ -20,8 +20,7 @@ import (
 var (
 	// errNoCredential has no error code in its challenge, because the request
 	// has no credential (RFC 6750 §3.1).
-	errNoCredential = unauthorized(`Bearer realm="fh"`, lang.Messagef(
-		"a credential is required: send the header Authorization: Bearer <API_KEY>",
+	errNoCredential = unauthorized(`Bearer realm="fh"`, lang.Messagef("a credential is required: send the header Authorization: Bearer <API_KEY>",
 		"se requiere una credencial: envíe el encabezado Authorization: Bearer <API_KEY>"))
 	errToken = unauthorized(`Bearer realm="fh", error="invalid_token"`, lang.Messagef("the credential is not valid", "la credencial no es válida"))
 )
@@ -114,8 +113,7 @@ func (a *API) authorize(x *exchange, route *route) error {
 	case id != x.credential.TaxpayerID && route.named:
 		return notFound()
 	case id != x.credential.TaxpayerID:
-		return forbidden(lang.Messagef(
-			"this credential does not give access to this taxpayer", "esta credencial no da acceso a este contribuyente"))
+		return forbidden(lang.Messagef("this credential does not give access to this taxpayer", "esta credencial no da acceso a este contribuyente"))
 	}
 	x.scope = store.Scope{Environment: a.o.Environment, TaxpayerID: id}
 	return nil

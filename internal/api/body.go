@@ -44,8 +44,7 @@ func idempotencyKey(h http.Header) (string, error) {
 		return refuse(fiscal.CodeDuplicated, lang.Messagef("send the header only once", "envíe el encabezado una sola vez"))
 	}
 	if len(lines) == 0 || strings.Trim(lines[0], " \t") == "" {
-		return refuse(fiscal.CodeRequired, lang.Messagef(
-			"is required; send a key of 1 to 200 characters, a new one for each creation",
+		return refuse(fiscal.CodeRequired, lang.Messagef("is required; send a key of 1 to 200 characters, a new one for each creation",
 			"es obligatorio; envíe una clave de 1 a 200 caracteres, una nueva para cada creación"))
 	}
 	key := strings.Trim(lines[0], " \t")
@@ -152,8 +151,7 @@ func topMember(field string) string {
 func (d *bodyDecoder) document(body *strictjson.Document, known ...string) map[string]strictjson.Node {
 	members := d.object(body.Root(), known...)
 	if body.Truncated() {
-		d.add("", fiscal.CodeTooManyItems, lang.Messagef(
-			"has more members or items than this request can have",
+		d.add("", fiscal.CodeTooManyItems, lang.Messagef("has more members or items than this request can have",
 			"tiene más campos o elementos de los que esta solicitud puede tener"))
 		return nil
 	}

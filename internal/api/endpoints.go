@@ -315,16 +315,14 @@ func decodeReplay(document *strictjson.Document) (replay notify.Replay, _ error)
 		switch name {
 		case "event_id":
 			if replay.EventID = d.text(v, name); replay.EventID != "" && !eventIDForm.MatchString(replay.EventID) {
-				d.add(name, fiscal.CodeInvalidFormat, lang.Messagef(
-					"must be the id of an event: evt_ and 32 hexadecimal digits",
+				d.add(name, fiscal.CodeInvalidFormat, lang.Messagef("must be the id of an event: evt_ and 32 hexadecimal digits",
 					"debe ser el id de un evento: evt_ y 32 dígitos hexadecimales"))
 			}
 		case "since":
 			if text := d.text(v, name); text != "" {
 				since, err := time.Parse(time.RFC3339, text)
 				if replay.Since = &since; err != nil {
-					d.add(name, fiscal.CodeInvalidDate, lang.Messagef(
-						"must be a date and time such as 2026-03-05T14:02:11Z",
+					d.add(name, fiscal.CodeInvalidDate, lang.Messagef("must be a date and time such as 2026-03-05T14:02:11Z",
 						"debe ser una fecha y hora como 2026-03-05T14:02:11Z"))
 				}
 			}
@@ -339,8 +337,7 @@ func decodeReplay(document *strictjson.Document) (replay notify.Replay, _ error)
 		if len(members) > 1 {
 			code = fiscal.CodeDuplicated
 		}
-		d.add("", code, lang.Messagef(
-			"must have exactly one of event_id, since and failed",
+		d.add("", code, lang.Messagef("must have exactly one of event_id, since and failed",
 			"debe tener exactamente uno de event_id, since y failed"))
 	}
 	return replay, d.err()

@@ -49,16 +49,13 @@ func forbidden(message lang.Message) *apiError {
 func suspended(c store.Credential) *apiError {
 	switch c.Suspended.Kind() {
 	case "taxpayer":
-		return forbidden(lang.Messagef(
-			"this taxpayer is suspended; ask the operator of the service",
+		return forbidden(lang.Messagef("this taxpayer is suspended; ask the operator of the service",
 			"este contribuyente está suspendido; consulte al operador del servicio"))
 	case "environment":
-		return forbidden(lang.Messagef(
-			"the environment %s is suspended; try again later, or ask the operator of the service",
+		return forbidden(lang.Messagef("the environment %s is suspended; try again later, or ask the operator of the service",
 			"el ambiente %s está suspendido; intente más tarde o consulte al operador del servicio", c.Environment))
 	}
-	return forbidden(lang.Messagef(
-		"this credential is suspended; ask the operator of the service",
+	return forbidden(lang.Messagef("this credential is suspended; ask the operator of the service",
 		"esta credencial está suspendida; consulte al operador del servicio"))
 }
 
@@ -72,8 +69,7 @@ func insufficientScope(missing []string) *apiError {
 }
 
 func notFound() *apiError {
-	return &apiError{status: http.StatusNotFound, code: "not_found", message: lang.Messagef(
-		"the resource does not exist", "el recurso no existe")}
+	return &apiError{status: http.StatusNotFound, code: "not_found", message: lang.Messagef("the resource does not exist", "el recurso no existe")}
 }
 
 func methodNotAllowed(allow string) *apiError {
@@ -85,8 +81,7 @@ func methodNotAllowed(allow string) *apiError {
 // preconditionFailed refuses a request whose If-Match does not match (RFC 9110 §13.1.1).
 // The closed list of codes has none for it.
 func preconditionFailed() *apiError {
-	e := badRequest(lang.Messagef(
-		"If-Match does not name the current state of this resource; read it again, or send the request without If-Match",
+	e := badRequest(lang.Messagef("If-Match does not name the current state of this resource; read it again, or send the request without If-Match",
 		"If-Match no nombra el estado actual de este recurso; léalo otra vez o envíe la solicitud sin If-Match"))
 	e.status = http.StatusPreconditionFailed
 	return e
@@ -99,8 +94,7 @@ func tooLarge(limit int64) *apiError {
 }
 
 func tooSlow() *apiError {
-	e := badRequest(lang.Messagef(
-		"the body did not arrive in time; send the same request again",
+	e := badRequest(lang.Messagef("the body did not arrive in time; send the same request again",
 		"el cuerpo no llegó a tiempo; envíe la misma solicitud otra vez"))
 	e.status, e.headers = http.StatusRequestTimeout, map[string]string{"Connection": "close"}
 	return e
@@ -124,8 +118,7 @@ func unavailable(message lang.Message) *apiError {
 
 // stopping refuses a request because the service drains.
 func stopping() *apiError {
-	return unavailable(lang.Messagef(
-		"the service is stopping; send the same request again",
+	return unavailable(lang.Messagef("the service is stopping; send the same request again",
 		"el servicio se está deteniendo; envíe la misma solicitud otra vez"))
 }
 
@@ -146,8 +139,7 @@ func shed(e *apiError) *apiError {
 // until the status of the document is final.
 func artifactNotReady(final bool) *apiError {
 	e := &apiError{status: http.StatusConflict, code: "artifact_not_ready",
-		message: lang.Messagef(
-			"this file of the document does not exist in the current environment or status",
+		message: lang.Messagef("this file of the document does not exist in the current environment or status",
 			"este archivo del comprobante no existe en el ambiente o el estado actual")}
 	if !final {
 		e.headers = map[string]string{"Retry-After": "5"}
@@ -182,19 +174,16 @@ func toAPIError(err error) *apiError {
 	case errors.As(err, &problems):
 		return &apiError{status: http.StatusUnprocessableEntity, code: "validation_error",
 			details: problems,
-			message: lang.Messagef(
-				"the invoice is not valid and was not stored; correct what details lists, then send it with the same external_id",
+			message: lang.Messagef("the invoice is not valid and was not stored; correct what details lists, then send it with the same external_id",
 				"la factura no es válida y no se guardó; corrija lo que indican los detalles (details) y envíela con el mismo external_id")}
 	case errors.Is(err, notify.ErrMismatch):
 		return &apiError{status: http.StatusConflict, code: "idempotency_mismatch",
-			message: lang.Messagef(
-				"this Idempotency-Key was used with a different request; use a new Idempotency-Key for a new request",
+			message: lang.Messagef("this Idempotency-Key was used with a different request; use a new Idempotency-Key for a new request",
 				"este Idempotency-Key ya se usó con otra solicitud; use un Idempotency-Key nuevo para una solicitud nueva")}
 	case errors.Is(err, pipeline.ErrMismatch):
 		return &apiError{status: http.StatusConflict, code: "idempotency_mismatch",
-			message: lang.Messagef(
-				"this Idempotency-Key was used with a different request; to repeat a request send exactly the same body, "+
-					"and for a new or corrected invoice use a new Idempotency-Key and a new external_id",
+			message: lang.Messagef("this Idempotency-Key was used with a different request; to repeat a request send exactly the same body, "+
+				"and for a new or corrected invoice use a new Idempotency-Key and a new external_id",
 				"este Idempotency-Key ya se usó con otra solicitud; para repetir una solicitud envíe exactamente el mismo cuerpo, "+
 					"y para una factura nueva o corregida use un Idempotency-Key nuevo y un external_id nuevo")}
 	case errors.Is(err, store.ErrTooManyEndpoints):
@@ -217,13 +206,11 @@ func toAPIError(err error) *apiError {
 	case errors.Is(err, store.ErrNotFound):
 		return notFound()
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return unavailable(lang.Messagef(
-			"the service cannot complete the request now; send the same request again after Retry-After seconds",
+		return unavailable(lang.Messagef("the service cannot complete the request now; send the same request again after Retry-After seconds",
 			"el servicio no puede completar la solicitud ahora; envíe la misma solicitud otra vez después de los segundos de Retry-After"))
 	}
 	return &apiError{status: http.StatusInternalServerError, code: "internal_error",
-		message: lang.Messagef(
-			"internal error; give the request_id to support", "error interno; indique el request_id a soporte")}
+		message: lang.Messagef("internal error; give the request_id to support", "error interno; indique el request_id a soporte")}
 }
 
 type errorEnvelope struct {

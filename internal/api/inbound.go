@@ -111,8 +111,7 @@ func readInbound(id string, body []byte) (inbox.Message, error) {
 	}
 	message.Kind = text(root, "", "type")
 	if len(problems) > 0 {
-		return message, badRequest(lang.Messagef(
-			"the message does not have the required members; see details",
+		return message, badRequest(lang.Messagef("the message does not have the required members; see details",
 			"al mensaje le faltan campos obligatorios; vea los detalles (details)"), problems...)
 	}
 	if message.XML, err = base64.StdEncoding.DecodeString(encoded); err != nil {

@@ -59,8 +59,7 @@ func (a *API) createInvoice(x *exchange) error {
 func newCommand(raw []byte, document *strictjson.Document, scenario pipeline.Scenario) pipeline.Command {
 	c, err := pipeline.NewCommand(raw, document, scenario)
 	if err == nil && !scenario.Fits(c.Invoice.Type) {
-		err = badRequest(lang.Messagef(
-			"Sandbox-Scenario: an invoice of type %s never has the status %s",
+		err = badRequest(lang.Messagef("Sandbox-Scenario: an invoice of type %s never has the status %s",
 			"Sandbox-Scenario: una factura del tipo %s nunca tiene el estado %s", c.Invoice.Type, scenario))
 	}
 	c.Refusal = err
@@ -103,8 +102,7 @@ func (a *API) scenario(h http.Header) (pipeline.Scenario, error) {
 	}
 	s, ok := pipeline.ParseScenario(lines[0])
 	if !ok || len(lines) > 1 {
-		return "", badRequest(lang.Messagef(
-			"Sandbox-Scenario must be one of %s", "Sandbox-Scenario debe ser uno de %s",
+		return "", badRequest(lang.Messagef("Sandbox-Scenario must be one of %s", "Sandbox-Scenario debe ser uno de %s",
 			"submitted, processing, accepted, accepted_conditional, rejected, outcome_unknown, delivered, validation_failed"))
 	}
 	return s, nil

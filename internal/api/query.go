@@ -41,8 +41,7 @@ func (p *queryProblems) err() error {
 	if len(p.list) == 0 {
 		return nil
 	}
-	return badRequest(lang.Messagef(
-		"the query string is not valid; see details",
+	return badRequest(lang.Messagef("the query string is not valid; see details",
 		"los parámetros de la consulta no son válidos; vea los detalles (details)"), p.list...)
 }
 
@@ -70,16 +69,14 @@ func readQuery(r *http.Request, allowed ...string) (query, error) {
 		_, repeated := found[name]
 		switch {
 		case !ok:
-			problems.add("", fiscal.CodeInvalidFormat, lang.Messagef(
-				"the name of a parameter must be percent-encoded UTF-8 text",
+			problems.add("", fiscal.CodeInvalidFormat, lang.Messagef("the name of a parameter must be percent-encoded UTF-8 text",
 				"el nombre de un parámetro debe ser texto UTF-8 codificado con el signo de porcentaje"))
 		case !slices.Contains(allowed, name):
 			problems.add(shorten(name), fiscal.CodeUnknownParameter, unknownParameter(name, allowed))
 		case repeated:
 			problems.add(name, fiscal.CodeDuplicateParameter, sendOnce())
 		case !okValue:
-			problems.add(name, fiscal.CodeInvalidFormat, lang.Messagef(
-				"must be percent-encoded UTF-8 text without control characters",
+			problems.add(name, fiscal.CodeInvalidFormat, lang.Messagef("must be percent-encoded UTF-8 text without control characters",
 				"debe ser texto UTF-8 codificado con el signo de porcentaje, sin caracteres de control"))
 		case value == "":
 			problems.add(name, fiscal.CodeTooShort, lang.Messagef("must not be empty", "no debe estar vacío"))
@@ -187,8 +184,7 @@ type pageMeta struct {
 // pageRequest reads the parameters limit and cursor.
 func (a *API) pageRequest(q query, list cursor.List, problems *queryProblems) pageRequest {
 	p := pageRequest{cursors: a.cursors(), list: list, limit: q.limit(problems)}
-	if id, ok := a.readCursor(q, list, lang.Messagef(
-		"must be the next_cursor of a page of this list, with the same filters",
+	if id, ok := a.readCursor(q, list, lang.Messagef("must be the next_cursor of a page of this list, with the same filters",
 		"debe ser el next_cursor de una página de esta lista, con los mismos filtros"), problems); ok {
 		p.before = id.String()
 	}

@@ -205,8 +205,7 @@ func (a *API) countRequest(x *exchange) (allowed bool) {
 
 // rateLimitExceeded returns the refusal of a request whose window is full.
 func (a *API) rateLimitExceeded(x *exchange) error {
-	return rateLimited(x.window.reset-a.o.Now().Unix(), lang.Messagef(
-		"the rate limit is exceeded; try again after Retry-After seconds",
+	return rateLimited(x.window.reset-a.o.Now().Unix(), lang.Messagef("the rate limit is exceeded; try again after Retry-After seconds",
 		"se superó el límite de solicitudes; intente otra vez después de los segundos de Retry-After"))
 }
 

@@ -59,17 +59,14 @@ func (a *API) refusal(x *exchange, err error) error {
 	a.metrics.shed.WithLabelValues(string(full.Bound)).Inc()
 	x.held.Release()
 	if full.Bound != capacity.Credential && full.Bound != capacity.Taxpayer {
-		return shed(unavailable(lang.Messagef(
-			"the service is overloaded; send the same request again after Retry-After seconds",
+		return shed(unavailable(lang.Messagef("the service is overloaded; send the same request again after Retry-After seconds",
 			"el servicio está sobrecargado; envíe la misma solicitud otra vez después de los segundos de Retry-After")))
 	}
 	a.rateLimiter.giveBack(x.credential.Prefix, &x.window)
-	message := lang.Messagef(
-		"too many requests of this credential are under way; try again after Retry-After seconds",
+	message := lang.Messagef("too many requests of this credential are under way; try again after Retry-After seconds",
 		"demasiadas solicitudes de esta credencial están en curso; intente otra vez después de los segundos de Retry-After")
 	if full.Bound == capacity.Taxpayer {
-		message = lang.Messagef(
-			"too many requests of this taxpayer are under way; try again after Retry-After seconds",
+		message = lang.Messagef("too many requests of this taxpayer are under way; try again after Retry-After seconds",
 			"demasiadas solicitudes de este contribuyente están en curso; intente otra vez después de los segundos de Retry-After")
 	}
 	return shed(rateLimited(1, message))

@@ -50,9 +50,7 @@ func wantAnswer(t *testing.T, what string, a answer, status int, texts ...string
 // A document is found by each kind of identifier, and a person finds only documents of
 // the own taxpayers.
 func TestDocumentsAreFoundByEveryIdentifier(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newLiveEnv(t, address)
+	forEachLive(t, func(t *testing.T, w *liveEnv) {
 		first := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
 		w.create(fiscal.Consumer, "Colmado La Esquina", 50)
 		w.drive(time.Hour)
@@ -89,9 +87,7 @@ func TestDocumentsAreFoundByEveryIdentifier(t *testing.T) {
 
 // A number that the witness may not know yet is on no page, and no search finds it.
 func TestAHiddenNumberIsOnNoPage(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newLiveEnv(t, address)
+	forEachLive(t, func(t *testing.T, w *liveEnv) {
 		inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
 		jobs, err := w.o.Pipeline.Claim(t.Context(), 32)
 		w.must(err)
@@ -324,9 +320,7 @@ func TestFilesOfAnAcceptedDocument(t *testing.T) {
 // An operator decides an unknown outcome with evidence: the document changes, and the
 // audit log and the timeline have the name of the person.
 func TestAnOperatorResolvesAnUnknownOutcome(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newLiveEnv(t, address)
+	forEachLive(t, func(t *testing.T, w *liveEnv) {
 		inv := w.unknown("Ferretería Pérez, SRL", 1000)
 		page := "/console/documents/" + inv.DocumentID
 		operator, u := w.signedIn(store.RoleOperator)
@@ -424,9 +418,7 @@ func TestAnOperatorSendsADocumentAgain(t *testing.T) {
 
 // The first page counts the documents of the viewer, and of nobody else.
 func TestTheFirstPageCountsTheDocumentsOfTheViewer(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newLiveEnv(t, address)
+	forEachLive(t, func(t *testing.T, w *liveEnv) {
 		for range 3 {
 			w.create(fiscal.Consumer, "Colmado La Esquina", 50)
 		}

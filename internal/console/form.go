@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,15 +38,7 @@ func (f *form) Value(name string) string {
 
 // Has reports whether a field has a value, for fields that may be repeated.
 func (f *form) Has(name, value string) bool {
-	if f == nil {
-		return false
-	}
-	for _, one := range f.values[name] {
-		if one == value {
-			return true
-		}
-	}
-	return false
+	return f != nil && slices.Contains(f.values[name], value)
 }
 
 // fail records an error of a field, or of the whole form when the name is empty.

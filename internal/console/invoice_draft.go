@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -312,10 +313,5 @@ func (f *invoiceForm) Hidden() (all []hiddenField) {
 
 // HasMore reports whether a field of the closed part has a value or an error.
 func (f *invoiceForm) HasMore(names ...string) bool {
-	for _, name := range names {
-		if f.Value(name) != "" || f.Error(name) != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool { return f.Value(name) != "" || f.Error(name) != "" })
 }

@@ -64,9 +64,7 @@ func (w *liveEnv) invoices() int {
 // The page of a document and the address of the copy offer to issue the sale again only
 // when it may be. A form that was opened before is refused, too.
 func TestASaleIsNotIssuedTwice(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newLiveEnv(t, address)
+	forEachLive(t, func(t *testing.T, w *liveEnv) {
 		inv := w.judged(2, simulator.Message{Code: 145, Text: "Fecha de vencimiento no válida"}, "Ferretería Pérez, SRL", 1000)
 		b, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
 		form := issueAddress + "?copy=" + inv.DocumentID
@@ -126,9 +124,7 @@ func TestASaleIsNotIssuedTwice(t *testing.T) {
 // Two people who issue a rejected sale again make one document, whatever ids they write.
 // When that one is rejected, too, the sale may be issued once more.
 func TestARejectedSaleHasOneCopy(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newLiveEnv(t, address)
+	forEachLive(t, func(t *testing.T, w *liveEnv) {
 		inv := w.judged(2, simulator.Message{Code: 145, Text: "Fecha de vencimiento no válida"}, "Ferretería Pérez, SRL", 1000)
 		b, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
 		other, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
@@ -195,9 +191,7 @@ func TestADifferenceKeepsASaleFromBeingIssuedAgain(t *testing.T) {
 
 // So may a copy of it, whichever of the two a person opens.
 func TestACopyThatDiffersKeepsASaleFromBeingIssuedAgain(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newLiveEnv(t, address)
+	forEachLive(t, func(t *testing.T, w *liveEnv) {
 		inv := w.judged(2, simulator.Message{Code: 145, Text: "Fecha de vencimiento no válida"}, "Ferretería Pérez, SRL", 1000)
 		b, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
 		form := formOf(b.get(issueAddress + "?copy=" + inv.DocumentID).body)

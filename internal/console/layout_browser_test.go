@@ -193,9 +193,7 @@ func TestListsOnPaper(t *testing.T) {
 			if (getComputedStyle(document.body).color !== 'rgb(23, 32, 43)') wrong.push('the text is ' + getComputedStyle(document.body).color);
 			return wrong.slice(0, 8).join(', ');
 		})()`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.must(err)
 		if wrong != "" {
 			t.Errorf("%s: %s", list, wrong)
 		}

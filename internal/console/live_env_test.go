@@ -173,3 +173,10 @@ func (w *liveEnv) unknown(buyer string, net int) store.Invoice {
 	w.index()
 	return w.read(inv)
 }
+
+// forEachLive runs a test with an environment on every engine, in parallel with other tests.
+func forEachLive(t *testing.T, test func(t *testing.T, w *liveEnv)) {
+	t.Helper()
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) { test(t, newLiveEnv(t, address)) })
+}

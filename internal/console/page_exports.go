@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/export"
@@ -60,7 +60,7 @@ func (v exportView) Percent() int64 {
 }
 
 // PDF reports whether the export has printed pages.
-func (v exportView) PDF() bool { return strings.Contains(strings.Join(v.Include, ","), "pdf") }
+func (v exportView) PDF() bool { return slices.Contains(v.Include, "pdf") }
 
 // TooLarge reports whether the export failed because its file is too large.
 func (v exportView) TooLarge() bool { return v.Problem == export.TooLarge }

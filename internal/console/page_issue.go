@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -355,13 +354,12 @@ func (x *request) issueScope(f *invoiceForm) (scope store.Scope, ok bool, err er
 	if _, err := x.console.o.Store.Taxpayer(x.Context(), id); err != nil {
 		return scope, false, err
 	}
-	all, err := x.console.o.Store.Suspensions(x.Context())
+	suspended, err := x.suspensions()
 	if err != nil {
 		return scope, false, err
 	}
-	if slices.ContainsFunc(all, func(s store.Suspension) bool {
-		return s.Subject == store.TaxpayerSubject(id) || s.Subject == store.EnvironmentSubject(scope.Environment)
-	}) {
+	_, taxpayerIs := suspended[store.TaxpayerSubject(id)]
+	if _, environmentIs := suspended[store.EnvironmentSubject(scope.Environment)]; taxpayerIs || environmentIs {
 		f.fail("", x.text("issue.suspended"))
 		return scope, false, nil
 	}

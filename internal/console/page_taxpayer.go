@@ -69,22 +69,28 @@ func (c *Console) showTaxpayer(x *request) error {
 	return x.renderTaxpayer(http.StatusOK, taxpayerDetail{})
 }
 
-// taxpayerScope returns the taxpayer of the address, if the person sees it.
-func (x *request) taxpayerScope() (store.Scope, store.Taxpayer, error) {
-	scope, err := x.viewer.Scope(x.PathValue("id"))
-	if err != nil {
-		return scope, store.Taxpayer{}, err
+// shownTaxpayer is the taxpayer of an address.
+type shownTaxpayer struct {
+	store.Scope
+	stored store.Taxpayer
+}
+
+// taxpayer returns the taxpayer of the address, if the person sees it.
+func (x *request) taxpayer() (one shownTaxpayer, err error) {
+	if one.Scope, err = x.viewer.Scope(x.PathValue("id")); err != nil {
+		return one, err
 	}
-	found, err := x.console.o.Store.Taxpayer(x.Context(), scope.TaxpayerID)
-	return scope, found, err
+	one.stored, err = x.console.o.Store.Taxpayer(x.Context(), one.TaxpayerID)
+	return one, err
 }
 
 // renderTaxpayer renders the page. The caller sets the form that has errors, and Open.
 func (x *request) renderTaxpayer(status int, v taxpayerDetail) error {
-	scope, _, err := x.taxpayerScope()
+	one, err := x.taxpayer()
 	if err != nil {
 		return err
 	}
+	scope := one.Scope
 	facts, err := pipeline.ReadFacts(x.Context(), x.console.o.Store, scope)
 	if err != nil {
 		return err

@@ -69,15 +69,16 @@ func (x *request) readLogo(f *form) ([]byte, error) {
 // taxpayerForm reads a form about a taxpayer: the taxpayer as it is stored, the fields, and
 // the logo when the form has one.
 func (x *request) taxpayerForm() (found store.Taxpayer, f *form, logo []byte, err error) {
-	if _, found, err = x.taxpayerScope(); err != nil {
-		return found, nil, nil, err
+	one, err := x.taxpayer()
+	if err == nil {
+		err = x.parseUpload()
 	}
-	if err := x.parseUpload(); err != nil {
-		return found, nil, nil, err
+	if err != nil {
+		return one.stored, nil, nil, err
 	}
 	f = x.sentForm()
 	logo, err = x.readLogo(f)
-	return found, f, logo, err
+	return one.stored, f, logo, err
 }
 
 // updateTaxpayer changes the profile, and the logo when the form has one.
@@ -177,11 +178,8 @@ func (x *request) changeTaxpayer(id string, change func(*store.Taxpayer) error) 
 }
 
 // showLogo answers with the logo of a taxpayer.
-func (c *Console) showLogo(x *request) error {
-	_, found, err := x.taxpayerScope()
-	if err != nil {
-		return err
-	}
+func (c *Console) showLogo(x *request, one shownTaxpayer) error {
+	found := one.stored
 	if len(found.Logo) == 0 {
 		return errNotFound
 	}
@@ -218,11 +216,7 @@ func (c *Console) changeLogo(x *request) error {
 
 // importCertificate stores a certificate with its sealed private key. The password is used
 // once and not stored.
-func (c *Console) importCertificate(x *request) error {
-	scope, _, err := x.taxpayerScope()
-	if err != nil {
-		return err
-	}
+func (c *Console) importCertificate(x *request, one shownTaxpayer) error {
 	if err := x.parseUpload(); err != nil {
 		return err
 	}
@@ -233,20 +227,20 @@ func (c *Console) importCertificate(x *request) error {
 	}
 	defer clear(file)
 	switch {
-	case scope.Environment == fiscal.Sandbox:
+	case one.Environment == fiscal.Sandbox:
 		f.fail("p12", x.text("taxpayers.certificate_sandbox"))
 	case f.ok() && len(file) == 0:
 		f.fail("p12", x.text("taxpayers.no_file"))
 	}
 	if f.ok() {
-		if err := x.tryImport(f, scope, file); err != nil {
+		if err := x.tryImport(f, one.Scope, file); err != nil {
 			return err
 		}
 	}
 	if !f.ok() {
 		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{CertForm: f, Open: "certificate"})
 	}
-	return x.done(taxpayersAddress+"/"+scope.TaxpayerID, "taxpayers.certificate")
+	return x.done(taxpayersAddress+"/"+one.TaxpayerID, "taxpayers.certificate")
 }
 
 // tryImport opens the file and imports it. What is wrong with the file or the password is
@@ -279,35 +273,27 @@ func (x *request) tryImport(f *form, scope store.Scope, file []byte) error {
 }
 
 // revokeCertificate keeps a certificate from signing.
-func (c *Console) revokeCertificate(x *request) error {
-	scope, _, err := x.taxpayerScope()
-	if err != nil {
-		return err
-	}
-	all, err := c.o.Store.CertificatesOf(x.Context(), scope)
+func (c *Console) revokeCertificate(x *request, one shownTaxpayer) error {
+	all, err := c.o.Store.CertificatesOf(x.Context(), one.Scope)
 	if err != nil {
 		return err
 	}
 	id := x.PathValue("certificate")
-	if !slices.ContainsFunc(all, func(one store.Certificate) bool { return one.ID == id }) {
+	if !slices.ContainsFunc(all, func(c store.Certificate) bool { return c.ID == id }) {
 		return errNotFound
 	}
 	if _, err := c.o.Certificates.Revoke(x.withReason(), id); err != nil {
 		return err
 	}
-	return x.done(taxpayersAddress+"/"+scope.TaxpayerID, "taxpayers.revoke")
+	return x.done(taxpayersAddress+"/"+one.TaxpayerID, "taxpayers.revoke")
 }
 
 // addRange adds a range of numbers.
-func (c *Console) addRange(x *request) error {
-	scope, _, err := x.taxpayerScope()
-	if err != nil {
-		return err
-	}
+func (c *Console) addRange(x *request, one shownTaxpayer) (err error) {
 	f := x.sentForm()
 	spec := taxpayer.RangeSpec{Type: fiscal.Type(f.Value("type")), From: x.numberField(f, "from"), To: x.numberField(f, "to"), Expires: f.Value("expires")}
 	if f.ok() {
-		_, err = taxpayer.AddRange(x.Context(), c.o.Store, scope, spec, c.o.Now())
+		_, err = taxpayer.AddRange(x.Context(), c.o.Store, one.Scope, spec, c.o.Now())
 	}
 	texts := map[string]string{"type": "taxpayers.wrong_type", "from": "taxpayers.wrong_number", "to": "taxpayers.wrong_span", "expires": "taxpayers.wrong_expires"}
 	var problems fiscal.Problems
@@ -326,7 +312,7 @@ func (c *Console) addRange(x *request) error {
 	if !f.ok() {
 		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{RangeForm: f, Open: "ranges"})
 	}
-	return x.done(taxpayersAddress+"/"+scope.TaxpayerID, "taxpayers.range")
+	return x.done(taxpayersAddress+"/"+one.TaxpayerID, "taxpayers.range")
 }
 
 // numberField returns the number in a field. People write numbers with separators, or copy
@@ -350,27 +336,23 @@ func (x *request) withReason() context.Context {
 }
 
 // suspendTaxpayer refuses the requests of a taxpayer until it is resumed.
-func (c *Console) suspendTaxpayer(x *request) error {
-	return x.changeSuspension("taxpayers.suspend", func(tx *store.Tx, subject store.Subject) error {
+func (c *Console) suspendTaxpayer(x *request, one shownTaxpayer) error {
+	return x.changeSuspension(one, "taxpayers.suspend", func(tx *store.Tx, subject store.Subject) error {
 		return tx.Suspend(x.withReason(), store.Suspension{Subject: subject, Reason: x.sentForm().Value("reason"), At: c.o.Now()})
 	})
 }
 
 // resumeTaxpayer ends the suspension of a taxpayer.
-func (c *Console) resumeTaxpayer(x *request) error {
-	return x.changeSuspension("taxpayers.resume", func(tx *store.Tx, subject store.Subject) error {
+func (c *Console) resumeTaxpayer(x *request, one shownTaxpayer) error {
+	return x.changeSuspension(one, "taxpayers.resume", func(tx *store.Tx, subject store.Subject) error {
 		return tx.Resume(x.withReason(), subject)
 	})
 }
 
-func (x *request) changeSuspension(done string, change func(*store.Tx, store.Subject) error) error {
-	scope, _, err := x.taxpayerScope()
+func (x *request) changeSuspension(one shownTaxpayer, done string, change func(*store.Tx, store.Subject) error) error {
+	err := x.console.o.Store.Update(x.Context(), func(tx *store.Tx) error { return change(tx, store.TaxpayerSubject(one.TaxpayerID)) })
 	if err != nil {
 		return err
 	}
-	err = x.console.o.Store.Update(x.Context(), func(tx *store.Tx) error { return change(tx, store.TaxpayerSubject(scope.TaxpayerID)) })
-	if err != nil {
-		return err
-	}
-	return x.done(taxpayersAddress+"/"+scope.TaxpayerID, done)
+	return x.done(taxpayersAddress+"/"+one.TaxpayerID, done)
 }

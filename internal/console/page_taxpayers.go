@@ -25,7 +25,7 @@ const (
 
 func (c *Console) taxpayerPages() []page {
 	see, act := overseers(), operators()
-	one := taxpayersAddress + "/{id}"
+	one, shown := taxpayersAddress+"/{id}", (*request).taxpayer
 	upload := func(address string, handle func(*request) error) page {
 		p := post(address, see, act, handle)
 		p.maxBody = maxUpload
@@ -37,13 +37,13 @@ func (c *Console) taxpayerPages() []page {
 		upload(taxpayersAddress, c.createTaxpayer),
 		get(one, see, c.showTaxpayer),
 		upload(one, c.updateTaxpayer),
-		get(one+"/logo", see, c.showLogo),
+		get(one+"/logo", see, on(shown, c.showLogo)),
 		upload(one+"/logo", c.changeLogo),
-		upload(one+"/certificates", c.importCertificate),
-		post(one+"/certificates/{certificate}/revoke", see, act, c.revokeCertificate),
-		post(one+"/ranges", see, act, c.addRange),
-		post(one+"/suspend", see, act, c.suspendTaxpayer),
-		post(one+"/resume", see, act, c.resumeTaxpayer),
+		upload(one+"/certificates", on(shown, c.importCertificate)),
+		post(one+"/certificates/{certificate}/revoke", see, act, on(shown, c.revokeCertificate)),
+		post(one+"/ranges", see, act, on(shown, c.addRange)),
+		post(one+"/suspend", see, act, on(shown, c.suspendTaxpayer)),
+		post(one+"/resume", see, act, on(shown, c.resumeTaxpayer)),
 	}
 }
 

@@ -15,14 +15,14 @@ import (
 const usersAddress = "/console/users"
 
 func (c *Console) userPages() []page {
-	see, act := overseers(), operators()
+	see, act, user := overseers(), operators(), (*request).changedUser
 	return []page{
 		get(usersAddress, see, c.showUsers),
 		post(usersAddress, see, act, c.createUser),
 		get(usersAddress+"/{id}", see, c.showUser),
-		post(usersAddress+"/{id}/role", see, act, c.changeUserRole),
-		post(usersAddress+"/{id}/reset", see, act, c.resetUser),
-		post(usersAddress+"/{id}/disable", see, act, c.disableUser),
+		post(usersAddress+"/{id}/role", see, act, on(user, c.changeUserRole)),
+		post(usersAddress+"/{id}/reset", see, act, on(user, c.resetUser)),
+		post(usersAddress+"/{id}/disable", see, act, on(user, c.disableUser)),
 	}
 }
 
@@ -211,11 +211,8 @@ func (x *request) renderUser(status int, id string, f *form, link string) error 
 }
 
 // changeUserRole gives a person another role and other taxpayers.
-func (c *Console) changeUserRole(x *request) error {
-	id, f := x.PathValue("id"), x.sentForm()
-	if err := x.mayChange(id); err != nil {
-		return err
-	}
+func (c *Console) changeUserRole(x *request, id string) error {
+	f := x.sentForm()
 	_, err := c.o.People.ChangeRole(x.Context(), id, store.Role(f.Value("role")), append([]string{}, x.PostForm["taxpayer"]...))
 	if err := x.failRole(f, err); err != nil {
 		return err
@@ -227,11 +224,7 @@ func (c *Console) changeUserRole(x *request) error {
 }
 
 // resetUser makes a person start again, and shows the new link once.
-func (c *Console) resetUser(x *request) error {
-	id := x.PathValue("id")
-	if err := x.mayChange(id); err != nil {
-		return err
-	}
+func (c *Console) resetUser(x *request, id string) error {
 	_, link, err := c.o.People.Reset(x.Context(), id)
 	if err != nil {
 		return err
@@ -240,23 +233,20 @@ func (c *Console) resetUser(x *request) error {
 }
 
 // disableUser keeps a person from signing in.
-func (c *Console) disableUser(x *request) error {
-	id := x.PathValue("id")
-	if err := x.mayChange(id); err != nil {
-		return err
-	}
+func (c *Console) disableUser(x *request, id string) error {
 	if _, err := c.o.People.Disable(x.Context(), id); err != nil {
 		return err
 	}
 	return x.done(usersAddress+"/"+id, "users.disable")
 }
 
-// mayChange fails with errForbidden when the viewer may not change a person: an operator
-// would take away the own access, or is limited to another environment.
-func (x *request) mayChange(id string) error {
-	u, err := x.console.o.Store.User(x.Context(), id)
-	if err == nil && (id == x.viewer.user.ID || !x.viewer.Manages(u)) {
-		return errForbidden
+// changedUser returns the id of the person of the address. It fails with errForbidden when
+// the viewer may not change the person: an operator would take away the own access, or is
+// limited to another environment.
+func (x *request) changedUser() (string, error) {
+	u, err := x.console.o.Store.User(x.Context(), x.PathValue("id"))
+	if err == nil && (u.ID == x.viewer.user.ID || !x.viewer.Manages(u)) {
+		return "", errForbidden
 	}
-	return err
+	return u.ID, err
 }

@@ -252,9 +252,7 @@ func TestALinkIsNotLoggedWhenThePageFails(t *testing.T) {
 // What is no text is refused on every engine, in a query and in a form. PostgreSQL stores
 // and compares neither the character 0 nor bytes that are not UTF-8.
 func TestOnlyTextIsTaken(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newLiveEnv(t, address)
+	forEachLive(t, func(t *testing.T, w *liveEnv) {
 		b, _ := w.signedIn(store.RoleOperator)
 		for _, bad := range []string{"\xff", "\x00", "a\xed\xa0\x80"} {
 			for _, page := range []string{issueAddress + "?copy=", issueAddress + "?template=", issueAddress + "?taxpayer=", documentsAddress + "?q=", documentsAddress + "?taxpayer=", "/console/audit?object="} {

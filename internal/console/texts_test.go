@@ -66,9 +66,7 @@ func TestEveryTextIsUsedAndEveryUsedTextExists(t *testing.T) {
 		source.Write(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e.must(err)
 	all := source.String()
 	for _, m := range regexp.MustCompile(`(?:\bt|\.text\(|\bhas) ?"([a-z_.]+[a-z_])"`).FindAllStringSubmatch(all, -1) {
 		e.mustHave(m[1])

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -231,7 +232,7 @@ func (j *Jobs) write(ctx context.Context, e *store.Export, stop context.CancelCa
 	var saved time.Time
 	return Write(ctx, path, Options{
 		Store: j.o.Store, Pipeline: j.o.Pipeline, Scope: e.Scope, From: e.From, To: e.To, Now: j.o.Now,
-		PDF: hasPDF(*e),
+		PDF: slices.Contains(e.Include, "pdf"),
 		Progress: func(done, total int64) {
 			if now := j.o.Now(); now.Sub(saved) >= saveEvery {
 				saved, e.Done, e.Total = now, done, total
@@ -241,15 +242,6 @@ func (j *Jobs) write(ctx context.Context, e *store.Export, stop context.CancelCa
 			}
 		},
 	})
-}
-
-func hasPDF(e store.Export) bool {
-	for _, one := range e.Include {
-		if one == "pdf" {
-			return true
-		}
-	}
-	return false
 }
 
 func (j *Jobs) save(ctx context.Context, e store.Export, held time.Duration) error {

@@ -216,8 +216,7 @@ func (s *Endpoints) Check(n EndpointSpec) fiscal.Problems {
 	case n.URL != strings.TrimSpace(n.URL):
 		add("url", fiscal.CodeInvalidFormat, lang.Messagef("must not begin or end with blanks", "no debe comenzar ni terminar con espacios"))
 	case err != nil:
-		add("url", fiscal.CodeInvalidFormat, lang.Messagef(
-			"must be an https address of a public host at port 443: %s",
+		add("url", fiscal.CodeInvalidFormat, lang.Messagef("must be an https address of a public host at port 443: %s",
 			"debe ser una dirección https de un servidor público en el puerto 443: %s", err))
 	}
 	return all

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"html/template"
+	"slices"
 	"strings"
 )
 
@@ -74,12 +75,5 @@ func refusedWith(groups []group, code string) []operationRef {
 }
 
 func (o operation) refusedWith(code string) bool {
-	for _, r := range o.Refusals {
-		for _, c := range r.Codes {
-			if c == code {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.Refusals, func(r refusal) bool { return slices.Contains(r.Codes, code) })
 }
