@@ -259,7 +259,7 @@ func get(o object, name string) object {
 }
 
 // resolve follows a reference. Members beside the reference, which 3.1 allows,
-// replace those of its target.
+// replace the members of its target.
 func resolve(doc, o object) object {
 	ref, ok := o["$ref"].(string)
 	if !ok {

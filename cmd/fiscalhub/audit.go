@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"slices"
@@ -137,8 +136,7 @@ func (c auditListCmd) Run(t *terminal, parsed *kong.Context) error {
 	if c.Since != "" {
 		at, err := time.Parse(time.RFC3339, c.Since)
 		if err != nil {
-			return wrongUsage("--since must be an instant like 2027-12-31T23:59:59Z",
-				"--since debe ser un instante como 2027-12-31T23:59:59Z")
+			return wrongUsage("--since must be an instant like 2027-12-31T23:59:59Z", "--since debe ser un instante como 2027-12-31T23:59:59Z")
 		}
 		f.Since = at
 	}
@@ -219,10 +217,8 @@ func verifyLog(t *terminal, ring *access.Keyring, kept []audit.Checkpoint) error
 		v.Entry, v.Problem = &broken.Seq, broken.Problem.String()
 	}
 	if t.cli.JSON || broken == nil {
-		printErr := t.answer(v, func(w io.Writer) {
-			say(w, lang.Messagef("The audit log is complete and unchanged: %d entries, %d checkpoints.",
-				"El registro de auditoría está completo y sin cambios: %d entradas, %d puntos de control.", v.Entries, v.Checkpoints))
-		})
+		printErr := t.confirm(v, lang.Messagef("The audit log is complete and unchanged: %d entries, %d checkpoints.",
+			"El registro de auditoría está completo y sin cambios: %d entradas, %d puntos de control.", v.Entries, v.Checkpoints))
 		return errors.Join(err, printErr)
 	}
 	return err
@@ -250,8 +246,7 @@ func (c auditCheckpointCmd) Run(t *terminal) error {
 	return t.withKeys(func(s *store.Store, _ *seal.Keys, ring *access.Keyring) error {
 		head, _, err := ring.VerifyAudit(t.ctx)
 		if err != nil {
-			return lang.Errorf("no checkpoint is written: %s",
-				"no se escribió ningún punto de control: %s", err)
+			return lang.Errorf("no checkpoint is written: %s", "no se escribió ningún punto de control: %s", err)
 		}
 		mark := audit.NewCheckpoint(ring.Audit(), head, s.Now())
 		if err := s.Update(t.ctx, func(tx *store.Tx) error { return tx.AddAuditCheckpoint(t.ctx, mark) }); err != nil {
@@ -264,9 +259,7 @@ func (c auditCheckpointCmd) Run(t *terminal) error {
 		if err := atomicfile.Replace(c.Out, string(text)+"\n"); err != nil {
 			return err
 		}
-		return t.answer(mark, func(w io.Writer) {
-			say(w, lang.Messagef("%s states %d entries. Keep it on another machine, and give it to audit verify --checkpoint.",
-				"%s declara %d entradas. Guárdelo en otra máquina y entréguelo a audit verify --checkpoint.", c.Out, mark.Seq))
-		})
+		return t.confirm(mark, lang.Messagef("%s states %d entries. Keep it on another machine, and give it to audit verify --checkpoint.",
+			"%s declara %d entradas. Guárdelo en otra máquina y entréguelo a audit verify --checkpoint.", c.Out, mark.Seq))
 	})
 }

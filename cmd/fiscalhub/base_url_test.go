@@ -69,9 +69,7 @@ func TestPublicAddressesAreChecked(t *testing.T) {
 func TestPathOfThePublicAddressIsEverywhere(t *testing.T) {
 	t.Parallel()
 	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := free.Addr().String()
 	_ = free.Close()
 	s := harness.Serve(t, "--data", t.TempDir(), "--listen", address, "--base-url", "http://"+address+"/facturas/")
@@ -82,9 +80,7 @@ func TestPathOfThePublicAddressIsEverywhere(t *testing.T) {
 	get := func(url string) harness.Answer {
 		t.Helper()
 		a, err := c.Send(t.Context(), http.MethodGet, url, "", "Accept", "text/html")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	invoices := "/facturas/v1/taxpayers/" + s.Taxpayer + "/invoices/"

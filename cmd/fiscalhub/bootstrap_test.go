@@ -22,9 +22,7 @@ func TestPrintedRequestWorks(t *testing.T) {
 	}
 	url, body := harness.Submatch(command, `curl -i (\S+)`), harness.Submatch(command, `(?s)-d '(.*)'`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, header := range regexp.MustCompile(`-H '([^:]+): ([^']+)'`).FindAllStringSubmatch(command, -1) {
 		r.Header.Set(header[1], header[2])
 	}

@@ -36,16 +36,14 @@ func (f signerFlags) parse() (store.BuyerSigner, error) {
 		return store.BuyerSigner{}, err
 	}
 	if !fiscal.IsRNC(f.RNC) {
-		return store.BuyerSigner{}, wrongUsage("--rnc must have 9 or 11 digits",
-			"--rnc debe tener 9 u 11 dígitos")
+		return store.BuyerSigner{}, wrongUsage("--rnc must have 9 or 11 digits", "--rnc debe tener 9 u 11 dígitos")
 	}
 	signer := strings.TrimSpace(f.Signer)
 	if digits := strings.ReplaceAll(signer, "-", ""); strings.Trim(digits, "0123456789") == "" {
 		signer = digits // a cédula as people write it
 	}
 	if signer == "" || len(signer) > 64 {
-		return store.BuyerSigner{}, wrongUsage("--signer must have 1 to 64 characters",
-			"--signer debe tener de 1 a 64 caracteres")
+		return store.BuyerSigner{}, wrongUsage("--signer must have 1 to 64 characters", "--signer debe tener de 1 a 64 caracteres")
 	}
 	return store.BuyerSigner{Scope: store.Scope{Environment: env, TaxpayerID: f.Taxpayer}, BuyerRNC: f.RNC, Signer: signer}, nil
 }
@@ -105,8 +103,7 @@ func (c buyerConfirmCmd) Run(t *terminal) error {
 		return t.answer(v, func(w io.Writer) {
 			say(w, lang.Messagef("confirmed; responses of %s count as those of buyer %s",
 				"confirmado; las respuestas de %s cuentan como las del comprador %s", v.Signer, v.RNC))
-			say(w, lang.Messagef("kept responses that count now: %d",
-				"respuestas guardadas que cuentan ahora: %d", applied))
+			say(w, lang.Messagef("kept responses that count now: %d", "respuestas guardadas que cuentan ahora: %d", applied))
 		})
 	})
 }
@@ -153,9 +150,7 @@ func (c buyerRemoveCmd) Run(t *terminal) error {
 		}
 		v := newSignerView(signer)
 		v.State = "removed"
-		return t.answer(v, func(w io.Writer) {
-			say(w, lang.Messagef("removed; new responses of %s are kept apart. An acknowledgement of this person from the buyer's address makes the person known again.",
-				"eliminado; las nuevas respuestas de %s se guardan aparte. Un acuse de recibo de esta persona desde la dirección del comprador la vuelve conocida.", v.Signer))
-		})
+		return t.confirm(v, lang.Messagef("removed; new responses of %s are kept apart. An acknowledgement of this person from the buyer's address makes the person known again.",
+			"eliminado; las nuevas respuestas de %s se guardan aparte. Un acuse de recibo de esta persona desde la dirección del comprador la vuelve conocida.", v.Signer))
 	})
 }

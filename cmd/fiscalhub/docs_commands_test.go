@@ -19,9 +19,7 @@ func TestCommandsOfTheDocumentationParse(t *testing.T) {
 	pages := []string{"../../README.md", "../../README.es.md", "../../CONTRIBUTING.md", "../../SECURITY.md"}
 	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md", "../../docs/es/*/*.md"} {
 		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pages = slices.Concat(pages, found)
 	}
 	block := regexp.MustCompile("(?m)^(?:bin/)?(fiscalhub [a-z].*)$")
@@ -35,9 +33,7 @@ func TestCommandsOfTheDocumentationParse(t *testing.T) {
 	}
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range block.FindAllStringSubmatch(codeOf(string(text)), -1) {
 			parsed++
 			if err := parse(m[1]); err != nil {

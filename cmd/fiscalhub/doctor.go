@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
@@ -65,32 +69,38 @@ type doctor struct {
 
 // doctorCheck is one check. It returns one outcome or more.
 type doctorCheck struct {
-	group, name string
+	group, name lang.Message // at most 15 letters, the width of their column
 	run         func(context.Context) []checkOutcome
 }
 
 // checks returns the checks in their order. The files are first, before the database is
 // opened.
 func (d *doctor) checks() []doctorCheck {
+	files := lang.Messagef("Files", "Archivos")
+	database := lang.Messagef("Database", "Base de datos")
+	keys := lang.Messagef("Keys", "Claves")
+	authority := lang.Messagef("Tax authority", "DGII")
+	clock := lang.Messagef("Clock", "Reloj")
+	taxpayers := lang.Messagef("Taxpayers", "Contribuyentes")
 	return []doctorCheck{
-		{"Files", "folders", d.folders},
-		{"Files", "permissions", d.permissions},
-		{"Files", "disk space", d.diskSpace},
-		{"Files", "witness", d.withLive(d.witness)},
-		{"Files", "TLS certificate", d.tlsCertificate},
-		{"Database", "connection", d.connect},
-		{"Database", "settings", d.withStore(d.settings)},
-		{"Database", "role", d.withStore(d.role)},
-		{"Keys", "master key", d.withStore(d.masterKey)},
-		{"Keys", "credentials", d.withRing(d.credentials)},
-		{"Keys", "audit log", d.withRing(d.auditLog)},
-		{"Tax authority", "trusted roots", d.withLive(d.trustedRoots)},
-		{"Tax authority", "reachability", d.withLive(d.reachability)},
-		{"Clock", "time zone", d.zone},
-		{"Clock", "database", d.withStore(d.databaseClock)},
-		{"Clock", "tax authority", d.withLive(d.authorityClock)},
-		{"Taxpayers", "certificates", d.withLive(d.withRing(d.certificates))},
-		{"Taxpayers", "number ranges", d.withLive(d.withStore(d.numberRanges))},
+		{files, lang.Messagef("folders", "carpetas"), d.folders},
+		{files, lang.Messagef("permissions", "permisos"), d.permissions},
+		{files, lang.Messagef("disk space", "disco"), d.diskSpace},
+		{files, lang.Literal("witness"), d.withLive(d.witness)},
+		{files, lang.Messagef("TLS certificate", "certificado TLS"), d.tlsCertificate},
+		{database, lang.Messagef("connection", "conexión"), d.connect},
+		{database, lang.Messagef("settings", "ajustes"), d.withStore(d.settings)},
+		{database, lang.Messagef("role", "rol"), d.withStore(d.role)},
+		{keys, lang.Messagef("master key", "clave maestra"), d.withStore(d.masterKey)},
+		{keys, lang.Messagef("credentials", "credenciales"), d.withRing(d.credentials)},
+		{keys, lang.Messagef("audit log", "auditoría"), d.withRing(d.auditLog)},
+		{authority, lang.Messagef("trusted roots", "raíces"), d.withLive(d.trustedRoots)},
+		{authority, lang.Messagef("reachability", "acceso"), d.withLive(d.reachability)},
+		{clock, lang.Messagef("time zone", "zona horaria"), d.zone},
+		{clock, lang.Messagef("database", "base de datos"), d.withStore(d.databaseClock)},
+		{clock, lang.Messagef("tax authority", "DGII"), d.withLive(d.authorityClock)},
+		{taxpayers, lang.Messagef("certificates", "certificados"), d.withLive(d.withRing(d.certificates))},
+		{taxpayers, lang.Messagef("number ranges", "rangos"), d.withLive(d.withStore(d.numberRanges))},
 	}
 }
 
@@ -122,8 +132,7 @@ func (d *doctor) withRing(check func(context.Context) []checkOutcome) func(conte
 func (d *doctor) withLive(check func(context.Context) []checkOutcome) func(context.Context) []checkOutcome {
 	return func(ctx context.Context) []checkOutcome {
 		if d.env == fiscal.Sandbox {
-			return passed(lang.Messagef("The sandbox does not need this.",
-				"El sandbox no lo necesita."))
+			return passed(lang.Messagef("The sandbox does not need this.", "El sandbox no lo necesita."))
 		}
 		return check(ctx)
 	}
@@ -135,16 +144,160 @@ func (d *doctor) close() {
 	}
 	if d.store != nil {
 		if err := d.store.Close(); err != nil {
-			d.t.warn(lang.Messagef("the database was not closed: %s",
-				"la base de datos no se cerró: %s", err))
+			d.t.warn(lang.Messagef("the database was not closed: %s", "la base de datos no se cerró: %s", err))
 		}
 	}
 }
 
 // denied returns the outcome of a check that the database role may not make.
 func denied(err error) []checkOutcome {
-	return failed(lang.Messagef("The role may not read what this check needs: %s.",
-		"El rol no puede leer lo que esta revisión necesita: %s.", err),
+	return failed(lang.Messagef("The role may not read what this check needs: %s.", "El rol no puede leer lo que esta revisión necesita: %s.", err),
 		lang.Messagef("Run this command with the database role of the service (fiscalhub_service).",
 			"Ejecute este comando con el rol de base de datos del servicio (fiscalhub_service)."))
+}
+
+// checkState says how a check ended.
+type checkState string
+
+const (
+	statePassed  checkState = "ok"
+	stateWarning checkState = "warning" // the service works, but an operator must act
+	stateFailed  checkState = "failed"  // the service does not work, or is not safe
+)
+
+// checkOutcome is what a check has found.
+type checkOutcome struct {
+	state  checkState
+	found  lang.Message // a sentence
+	action lang.Message // what to do; empty when there is nothing to do
+}
+
+func passed(found lang.Message) []checkOutcome {
+	return []checkOutcome{{statePassed, found, lang.Message{}}}
+}
+
+func warned(found, action lang.Message) []checkOutcome {
+	return []checkOutcome{{stateWarning, found, action}}
+}
+
+func failed(found, action lang.Message) []checkOutcome {
+	return []checkOutcome{{stateFailed, found, action}}
+}
+
+// unread is the outcome of a check that cannot read the database.
+func unread(found lang.Message) []checkOutcome {
+	return failed(found, lang.Messagef("Check the database.", "Revise la base de datos."))
+}
+
+func orPassed(o []checkOutcome, found lang.Message) []checkOutcome {
+	if len(o) == 0 {
+		return passed(found)
+	}
+	return o
+}
+
+// finding is an outcome with the name of its check.
+type finding struct {
+	group, name lang.Message
+	checkOutcome
+}
+
+// findingView is a finding in JSON. Detail is complete: it also has the action.
+type findingView struct {
+	Group  string     `json:"group"`
+	Name   string     `json:"name"`
+	State  checkState `json:"state"`
+	OK     bool       `json:"ok"` // false only for failed
+	Detail string     `json:"detail"`
+	Action string     `json:"action"`
+}
+
+// printFindings prints the findings, and fails when one of them is a failure.
+func (t *terminal) printFindings(found []finding) error {
+	view := struct {
+		Checks []findingView `json:"checks"`
+	}{Checks: make([]findingView, len(found))}
+	count := map[checkState]int{}
+	for i, f := range found {
+		count[f.state]++
+		view.Checks[i] = findingView{f.group.String(), f.name.String(), f.state, f.state != stateFailed, strings.TrimSpace(f.found.String() + " " + f.action.String()), f.action.String()}
+	}
+	summary := lang.Messagef("%d ok, %d with a warning, %d failed", "%d bien, %d con aviso, %d con falla",
+		count[statePassed], count[stateWarning], count[stateFailed]).In(t.language)
+	err := t.answer(view, func(w io.Writer) {
+		group := ""
+		for _, f := range found {
+			if name := f.group.In(t.language); name != group {
+				if group != "" {
+					_, _ = fmt.Fprintln(w)
+				}
+				group = name
+				_, _ = fmt.Fprintln(w, group)
+			}
+			f.print(w)
+		}
+		_, _ = fmt.Fprintf(w, "\n%s\n", summary)
+	})
+	if err == nil && count[stateFailed] > 0 {
+		err = lang.Errorf("%d of %d checks failed: do what the lines marked FAILED say",
+			"%d de %d revisiones fallaron: haga lo que dicen las líneas marcadas FALLÓ", count[stateFailed], len(found))
+	}
+	return err
+}
+
+// plural returns a number with its noun.
+func plural(n int, one, many lang.Message) lang.Message {
+	if n == 1 {
+		many = one
+	}
+	return lang.Messagef("%d %s", "%d %s", n, many)
+}
+
+// terminalWidth is how wide the findings are printed. findingIndent is where their text
+// begins.
+const (
+	terminalWidth = 80
+	findingIndent = 28
+)
+
+// mark returns the state as the findings show it.
+func (s checkState) mark() lang.Message {
+	switch s {
+	case stateFailed:
+		return lang.Messagef("FAILED", "FALLÓ")
+	case stateWarning:
+		return lang.Messagef("warning", "aviso")
+	default:
+		return lang.Messagef("ok", "bien")
+	}
+}
+
+// print writes a finding in columns: the state, the name, and the text.
+func (f finding) print(w io.Writer) {
+	head := fmt.Sprintf("  %-7s  %-15s  ", f.state.mark().In(languageOfWriter(w)), f.name.In(languageOfWriter(w)))
+	for _, text := range []string{f.found.In(languageOfWriter(w)), f.action.In(languageOfWriter(w))} {
+		if text == "" {
+			continue
+		}
+		for _, part := range wrapText(printable(text), terminalWidth-findingIndent) {
+			_, _ = fmt.Fprintf(w, "%-*s%s\n", findingIndent, head, part)
+			head = ""
+		}
+		head = ""
+	}
+}
+
+// wrapText splits a text into lines of at most width characters, between words. A longer
+// word has a line of its own.
+func wrapText(text string, width int) []string {
+	var lines []string
+	for _, word := range strings.Fields(text) {
+		last := len(lines) - 1
+		if last >= 0 && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) <= width {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }

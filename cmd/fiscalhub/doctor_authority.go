@@ -83,15 +83,13 @@ func (d *doctor) reachability(ctx context.Context) []checkOutcome {
 	for range 2 {
 		if err := client.Probe(ctx); err != nil {
 			client.Close()
-			return failed(lang.Messagef("The tax authority does not answer: %s.",
-				"La DGII no responde: %s.", err),
+			return failed(lang.Messagef("The tax authority does not answer: %s.", "La DGII no responde: %s.", err),
 				lang.Messagef("Check the network, the proxy and the firewall of this machine. Signed documents wait and are sent when it answers.",
 					"Revise la red, el proxy y el cortafuegos de esta máquina. Los documentos firmados esperan y se envían cuando responda."))
 		}
 	}
 	d.authority = client
-	return passed(lang.Messagef("The tax authority answers.",
-		"La DGII responde."))
+	return passed(lang.Messagef("The tax authority answers.", "La DGII responde."))
 }
 
 // maxAuthoritySkew is the difference from the tax authority's clock beyond which a node
@@ -109,11 +107,10 @@ func (d *doctor) zone(context.Context) []checkOutcome {
 		"Los datos de zona horaria tienen America/Santo_Domingo cuatro horas detrás de UTC."))
 }
 
-// databaseClock compares the clock of this machine with that of the database server.
+// databaseClock compares the clocks of this machine and of the database server.
 func (d *doctor) databaseClock(context.Context) []checkOutcome {
 	if !d.store.Shared() {
-		return passed(lang.Messagef("SQLite uses the clock of this machine.",
-			"SQLite usa el reloj de esta máquina."))
+		return passed(lang.Messagef("SQLite uses the clock of this machine.", "SQLite usa el reloj de esta máquina."))
 	}
 	skew, known := d.store.ClockSkew()
 	switch {
@@ -130,7 +127,7 @@ func (d *doctor) databaseClock(context.Context) []checkOutcome {
 		"El reloj de esta máquina coincide con el del servidor de base de datos."))
 }
 
-// authorityClock compares the clock of this machine with that of the tax authority.
+// authorityClock compares the clocks of this machine and of the tax authority.
 func (d *doctor) authorityClock(context.Context) []checkOutcome {
 	if d.authority == nil {
 		return warned(lang.Messagef("Not checked, because the tax authority does not answer.",

@@ -62,8 +62,7 @@ func (d *doctor) folders(context.Context) []checkOutcome {
 		case isWritableByOthers(info):
 			found = append(found, failed(lang.Messagef("Other users may replace files in the folder %s (mode %04o).",
 				"Otros usuarios pueden reemplazar archivos en la carpeta %s (modo %04o).", folder, info.Mode().Perm()),
-				lang.Messagef("Run chmod 700 %s.",
-					"Ejecute chmod 700 %s.", folder))...)
+				lang.Messagef("Run chmod 700 %s.", "Ejecute chmod 700 %s.", folder))...)
 		}
 	}
 	return orPassed(found, lang.Messagef("Only the owner can add files to %s.",
@@ -134,8 +133,7 @@ func (d *doctor) diskSpace(context.Context) []checkOutcome {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			found = append(found, failed(lang.Messagef("The free space of %s is not known: %s.",
-				"No se conoce el espacio libre de %s: %s.", folder, err), lang.Messagef("Check the disk.",
-				"Revise el disco."))...)
+				"No se conoce el espacio libre de %s: %s.", folder, err), lang.Messagef("Check the disk.", "Revise el disco."))...)
 		case !known:
 		case bytes < uint64(d.minFree): //nolint:gosec // a size is not negative
 			found = append(found, failed(lang.Messagef("%d MiB are free for %s, and at least %d MiB are needed.",
@@ -147,8 +145,7 @@ func (d *doctor) diskSpace(context.Context) []checkOutcome {
 		}
 	}
 	if len(found) == 0 && len(free) == 0 {
-		return warned(lang.Messagef("The free space is not known.",
-			"No se conoce el espacio libre."), lang.Messagef("Check the disk.",
+		return warned(lang.Messagef("The free space is not known.", "No se conoce el espacio libre."), lang.Messagef("Check the disk.",
 			"Revise el disco."))
 	}
 	return orPassed(found, lang.Messagef("%s.", "%s.", lang.Join(free, ", ")))

@@ -17,9 +17,7 @@ import (
 func (d *doctor) certificates(ctx context.Context) []checkOutcome {
 	all, err := d.store.Certificates(ctx)
 	if err != nil {
-		return failed(lang.Messagef("The certificates cannot be read: %s.",
-			"Los certificados no se pueden leer: %s.", err), lang.Messagef("Check the database.",
-			"Revise la base de datos."))
+		return unread(lang.Messagef("The certificates cannot be read: %s.", "Los certificados no se pueden leer: %s.", err))
 	}
 	last := map[store.Scope]time.Time{} // zero: all are revoked
 	for _, c := range all {
@@ -80,9 +78,7 @@ type rangeOwner struct {
 func (d *doctor) numberRanges(ctx context.Context) []checkOutcome {
 	all, err := d.store.NumberRanges(ctx)
 	if err != nil {
-		return failed(lang.Messagef("The number ranges cannot be read: %s.",
-			"Los rangos de secuencias no se pueden leer: %s.", err), lang.Messagef("Check the database.",
-			"Revise la base de datos."))
+		return unread(lang.Messagef("The number ranges cannot be read: %s.", "Los rangos de secuencias no se pueden leer: %s.", err))
 	}
 	of := map[rangeOwner][]store.NumberRange{}
 	for _, n := range all {

@@ -66,9 +66,7 @@ func TestDoctorAcceptsAStickyFolder(t *testing.T) {
 	data := t.TempDir()
 	d := newTestDoctor(t, cli{Data: data})
 	for mode, want := range map[os.FileMode]checkState{0o700: statePassed, 0o755: statePassed, 0o777: stateFailed, 0o777 | os.ModeSticky: statePassed} {
-		if err := os.Chmod(data, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(data, mode))
 		if got := d.folders(t.Context()); got[0].state != want {
 			t.Errorf("mode %v: %+v, want %s", mode, got, want)
 		}
@@ -82,9 +80,7 @@ func TestDoctorChecksWhoCanChangeTheRoots(t *testing.T) {
 	d.flags.Trust = filepath.Join(t.TempDir(), "roots.pem")
 	harness.NewIdentity(t, 1, time.Now().AddDate(1, 0, 0)).Write(t, d.flags.Trust, filepath.Join(t.TempDir(), "key.pem"))
 	for mode, want := range map[os.FileMode]checkState{0o644: statePassed, 0o666: stateFailed} {
-		if err := os.Chmod(d.flags.Trust, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(d.flags.Trust, mode))
 		if got := d.trustedRoots(t.Context()); len(got) != 1 || got[0].state != want {
 			t.Errorf("mode %v: %+v, want %s", mode, got, want)
 		}
@@ -96,9 +92,7 @@ func TestDoctorChecksWhoCanChangeTheRoots(t *testing.T) {
 func TestDoctorDoesNotWaitForASilentServer(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	silent := listener.Addr().String()
 	d := newTestDoctor(t, cli{Database: "postgres://u@" + silent + "/x?sslmode=disable"})
@@ -123,7 +117,7 @@ func newTestDoctor(t *testing.T, c cli) *doctor {
 func TestFindingsFitATerminal(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	f := finding{"Files", "permissions", checkOutcome{
+	f := finding{lang.Literal("Files"), lang.Literal("permissions"), checkOutcome{
 		stateFailed, lang.Literal(strings.Repeat("Palabra ", 20)), lang.Literal("Run \x1bchmod 600 /" + strings.Repeat("x", 70) + " now."),
 	}}
 	f.print(&out)

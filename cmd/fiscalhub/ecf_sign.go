@@ -52,8 +52,7 @@ func (c ecfSignCmd) Run(t *terminal) error {
 		return t.problems(c.File, err)
 	}
 	if inv.IssueDate.After(fiscal.DateOf(signedAt)) {
-		t.warn(lang.Messagef("issue_date %s is after the day of the signature",
-			"issue_date %s es posterior al día de la firma", inv.IssueDate))
+		t.warn(lang.Messagef("issue_date %s is after the day of the signature", "issue_date %s es posterior al día de la firma", inv.IssueDate))
 	}
 	id, err := openP12(c.P12, c.PasswordFile)
 	if err != nil {
@@ -177,8 +176,7 @@ func (t *terminal) problems(path string, err error) error {
 		t.progress(lang.Messagef("%s: %s (%s)", "%s: %s (%s)", p.Field, p.Message, p.Code)) // the error below has the count
 	}
 	if len(all) == 1 {
-		return lang.Errorf("%s is not a valid invoice: %s: %s",
-			"%s no es una factura válida: %s: %s", path, all[0].Field, all[0].Message)
+		return lang.Errorf("%s is not a valid invoice: %s: %s", "%s no es una factura válida: %s: %s", path, all[0].Field, all[0].Message)
 	}
 	return lang.Errorf("%s is not a valid invoice: %d problems, listed above",
 		"%s no es una factura válida: %d problemas, listados arriba", path, len(all))

@@ -64,8 +64,7 @@ func (c healthcheckCmd) Run(t *terminal) error {
 func (c healthcheckCmd) address() (string, error) {
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		return "", wrongUsage("--listen must be an address like 127.0.0.1:8080",
-			"--listen debe ser una dirección como 127.0.0.1:8080")
+		return "", wrongUsage("--listen must be an address like 127.0.0.1:8080", "--listen debe ser una dirección como 127.0.0.1:8080")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"

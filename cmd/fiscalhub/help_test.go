@@ -19,9 +19,7 @@ func newParser(t *testing.T, options ...kong.Option) *kong.Kong {
 	t.Helper()
 	options = append(options, kong.Name("fiscalhub"), kong.Vars{"version": version}, kong.Exit(func(int) {}), kong.Writers(&bytes.Buffer{}, &bytes.Buffer{}))
 	parser, err := kong.New(&cli{}, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return parser
 }
 
@@ -145,13 +143,9 @@ func TestManualPages(t *testing.T) {
 	parser := newParser(t)
 	addExamples(parser.Model)
 	dir := t.TempDir()
-	if err := (manCmd{Out: dir}).Run(&terminal{ctx: t.Context(), cli: &cli{}, out: &bytes.Buffer{}, errOut: &bytes.Buffer{}}, parser); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (manCmd{Out: dir}).Run(&terminal{ctx: t.Context(), cli: &cli{}, out: &bytes.Buffer{}, errOut: &bytes.Buffer{}}, parser))
 	page, err := os.ReadFile(filepath.Join(dir, "fiscalhub-taxpayer-create.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{".SH NAME\nfiscalhub\\-taxpayer\\-create \\- Create a taxpayer\n", ".SH EXAMPLES", "legal\\-name"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("no %q in\n%s", want, page)

@@ -29,7 +29,7 @@ type historyCmd struct {
 
 // historyView is the history of an invoice. A request id that a client used more than once
 // has several invoices: the view then names the last one, Invoices has all of them, and
-// Events those of all.
+// Events the events of all.
 type historyView struct {
 	historyInvoiceView
 	Invoices []historyInvoiceView `json:"invoices,omitempty"`

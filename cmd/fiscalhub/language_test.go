@@ -52,7 +52,7 @@ func TestEveryLabelIsTranslated(t *testing.T) {
 	eachCall(t, func(at string, call *ast.CallExpr) {
 		for _, text := range labelsOf(call) {
 			if !known[strings.ToLower(text)] {
-				t.Errorf("%s: the label %q is not in labels.go", at, text)
+				t.Errorf("%s: the label %q is not in language.go", at, text)
 			}
 		}
 	})
@@ -76,18 +76,14 @@ func TestErrorsOfCommandsHaveBothLanguages(t *testing.T) {
 func eachCall(t *testing.T, fn func(at string, call *ast.CallExpr)) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {
 				fn(set.Position(call.Pos()).String(), call)
@@ -166,9 +162,7 @@ func addRejected(t *testing.T, address string) store.Invoice {
 		Subtotal: "1.00", DiscountTotal: "0.00", TaxTotal: "0.00", Total: "1.00", Paid: "1.00", Balance: "0.00", DocumentTotal: "1.00",
 		Messages: []string{"[135] Número de secuencia no autorizada."}, CreatedAt: now, UpdatedAt: now,
 	}
-	if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), taxpayer) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), taxpayer) }))
 	_, err := s.Register(t.Context(), store.Registration{
 		Invoice: inv, Request: []byte("{}"),
 		Reply: store.StoredReply{
@@ -177,9 +171,7 @@ func addRejected(t *testing.T, address string) store.Invoice {
 		},
 		Entry: store.HistoryEntry{Scope: inv.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return inv
 }
 

@@ -27,9 +27,7 @@ import (
 func checkMetrics(t *testing.T, scrape []byte) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	documented, scraped := map[string]string{}, map[string]string{}
 	for _, m := range regexp.MustCompile("(?m)^### `(\\w+)`\n\n(\\w+)").FindAllSubmatch(page, -1) {
 		documented[string(m[1])] = string(m[2])
@@ -65,9 +63,7 @@ func checkMetrics(t *testing.T, scrape []byte) {
 func checkExposition(t *testing.T, scrape []byte) {
 	t.Helper()
 	problems, err := promlint.New(bytes.NewReader(scrape)).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}

@@ -106,8 +106,7 @@ func (o *onboarding) taxpayer() error {
 	o.step(1, lang.Messagef("Taxpayer", "Contribuyente"))
 	rnc, err := o.asker.ask(question{flag: "rnc", text: lang.Messagef("RNC (9 digits) or cédula (11 digits)", "RNC (9 dígitos) o cédula (11 dígitos)"), given: o.c.RNC, check: func(s string) error {
 		if !fiscal.IsRNC(s) {
-			return lang.Errorf("an RNC has 9 digits and a cédula 11, without dashes",
-				"un RNC tiene 9 dígitos y una cédula 11, sin guiones")
+			return lang.Errorf("an RNC has 9 digits and a cédula 11, without dashes", "un RNC tiene 9 dígitos y una cédula 11, sin guiones")
 		}
 		return nil
 	}})

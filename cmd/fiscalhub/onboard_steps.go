@@ -25,8 +25,7 @@ func (c *onboardCmd) fromSimulator() error {
 		return nil
 	}
 	if c.Environment == string(fiscal.Production) {
-		return wrongUsage("--simulator: use --environment certification",
-			"--simulator: use --environment certification con esta opción")
+		return wrongUsage("--simulator: use --environment certification", "--simulator: use --environment certification con esta opción")
 	}
 	if c.RNC == "" {
 		files, err := filepath.Glob(filepath.Join(c.Simulator, "*.p12"))
@@ -61,8 +60,7 @@ func findMunicipality(text string) (municipality, province string, err error) {
 	case len(found) == 1:
 		return found[0].Code, found[0].Province, nil
 	case len(found) == 0:
-		return "", "", lang.Errorf("the authority's table has no municipality %q",
-			"la tabla de la DGII no tiene el municipio %q", text)
+		return "", "", lang.Errorf("the authority's table has no municipality %q", "la tabla de la DGII no tiene el municipio %q", text)
 	}
 	names := make([]string, 0, len(found))
 	for _, m := range found {

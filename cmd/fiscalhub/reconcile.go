@@ -51,8 +51,7 @@ func (c reconcileCmd) Run(t *terminal) error {
 	for _, text := range c.SentUpTo {
 		one, ok := fence.ParseStated(text)
 		if !ok {
-			return wrongUsage("--sent-up-to must be a number like E310000000120",
-				"--sent-up-to debe ser una secuencia como E310000000120")
+			return wrongUsage("--sent-up-to must be a number like E310000000120", "--sent-up-to debe ser una secuencia como E310000000120")
 		}
 		stated = append(stated, one)
 	}
@@ -108,7 +107,7 @@ func (c reconcileCmd) Run(t *terminal) error {
 
 // findWitness fails when a database that has issued numbers has not its witness in the
 // folder, and the operator states no number: the folder may be the wrong one. A new witness
-// would fence every range, and that of another database would be taken away from it. Nodes
+// would fence every range, and the witness of another database would be taken away from it. Nodes
 // of a server have witnesses of their own, and a new one may have none.
 func (c reconcileCmd) findWitness(t *terminal, env fiscal.Environment, s *store.Store) error {
 	if c.NoWitness || len(c.SentUpTo) > 0 {
@@ -150,8 +149,7 @@ func (t *terminal) answerReleased(released []fence.Released) error {
 			line(w, r.Range.ID, label("type", t.language)+" "+string(r.Range.Type), summary(r).In(t.language))
 		}
 		if len(released) == 0 {
-			say(w, lang.Messagef("No range of this taxpayer is fenced.",
-				"Ningún rango de este contribuyente está bloqueado."))
+			say(w, lang.Messagef("No range of this taxpayer is fenced.", "Ningún rango de este contribuyente está bloqueado."))
 		}
 	})
 }

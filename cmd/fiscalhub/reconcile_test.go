@@ -24,21 +24,13 @@ func TestReconcileRefusesTheWitnessOfAnotherDatabase(t *testing.T) {
 		s, other := storetest.Open(t, address, time.Now), t.TempDir()
 		path := filepath.Join(other, "witness-certification")
 		file, err := witness.Create(path, "certification", "another", false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, file.Close())
 		before, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		term := &terminal{ctx: t.Context(), cli: &cli{Data: t.TempDir(), Database: address}, out: io.Discard, errOut: io.Discard, now: time.Now, language: lang.English}
 		taxpayer := store.Taxpayer{ID: store.NewID(), RNC: "199000102", LegalName: "Comercial Demostración, SRL", IncomeType: "01", CreatedAt: s.Now(), UpdatedAt: s.Now()}
-		if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), taxpayer) }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), taxpayer) }))
 		addHeld(t, s, store.Scope{Environment: fiscal.Certification, TaxpayerID: taxpayer.ID})
 		c := reconcileCmd{Taxpayer: taxpayer.ID, Environment: "certification", liveFlags: liveFlags{Witness: other, Pace: 1}}
 		if err := c.Run(term); err == nil || !strings.Contains(err.Error(), "belongs to another database") {

@@ -245,3 +245,11 @@ func shape(d *json.Decoder, out *bytes.Buffer) error {
 	}
 	return nil
 }
+
+// must fails the test when err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"net/url"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/node"
 )
 
 type serveCmd struct {
@@ -151,3 +154,55 @@ func checkZone() error {
 	}
 	return nil
 }
+
+// consoleFlags are the flags of serve for the console.
+type consoleFlags struct {
+	Console                    bool   `help:"Serve the console under /console/, at the address of the API. The sandbox always does, unless the console has a listener of its own."`
+	ConsoleListen              string `help:"Address of a separate listener for the console." placeholder:"ADDR"`
+	ConsoleBaseURL             string `name:"console-base-url" help:"Public address of the console, used in links. By default that of its listener." placeholder:"URL"`
+	ConsoleRequireSecondFactor bool   `help:"Operators must set up a second factor before they use the console."`
+}
+
+// serves reports whether the process serves the console in an environment.
+func (f consoleFlags) serves(env fiscal.Environment) bool {
+	return f.Console || f.ConsoleListen != "" || env == fiscal.Sandbox
+}
+
+func (f consoleFlags) check() error {
+	if f.ConsoleBaseURL == "" {
+		return nil
+	}
+	return checkConsoleURL(f.ConsoleBaseURL)
+}
+
+// checkConsoleURL returns a usageError when an address cannot be the public address of the
+// console.
+func checkConsoleURL(address string) error {
+	return checkPublicURL("--console-base-url", address)
+}
+
+// console returns the configuration of the console; nil when the process serves none. own is
+// its listener, if it has one of its own.
+func (f consoleFlags) console(t *terminal, config serveConfig, own net.Listener) *node.ConsoleConfig {
+	if !f.serves(config.env) {
+		return nil
+	}
+	c := &node.ConsoleConfig{
+		BaseURL: config.baseURL, Apart: own != nil, RequireSecondFactor: f.ConsoleRequireSecondFactor, Exports: filepath.Join(t.cli.Data, "exports"),
+	}
+	if own != nil {
+		c.BaseURL = config.address(f.ConsoleListen, own)
+	}
+	if f.ConsoleBaseURL != "" {
+		c.BaseURL = strings.TrimRight(f.ConsoleBaseURL, "/")
+	}
+	return c
+}
+
+// peerFlag is the flag about the receivers of buyers.
+type peerFlag struct {
+	PeerAuthentication string `help:"When the service authenticates to the receivers of buyers, that is, signs a seed of theirs: on-demand (after a receiver has refused a delivery without a token) or never." enum:"on-demand,never" default:"on-demand"`
+}
+
+// neverAuthenticates reports whether the service authenticates to no receiver.
+func (f peerFlag) neverAuthenticates() bool { return f.PeerAuthentication == "never" }

@@ -2,10 +2,16 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
+	"math"
 	"net"
+	"net/http"
+	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -17,10 +23,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/metric"
 	"github.com/fiscalhub/fiscalhub/internal/node"
+	"github.com/fiscalhub/fiscalhub/internal/otlp"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
@@ -145,4 +154,85 @@ func newRegistry(env fiscal.Environment, engine string) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build)
 	return registry
+}
+
+// memoryLimit returns the memory that the process may use: the value of
+// --memory-limit, or what the machine has for it. It returns a usageError when the
+// value is not a size or too small.
+func memoryLimit(flag string) (capacity.Memory, error) {
+	if flag == "" {
+		return capacity.MachineMemory(os.DirFS("/")), nil
+	}
+	bytes, err := capacity.ParseSize(flag)
+	if err != nil {
+		return capacity.Memory{}, wrongUsage("--memory-limit: %q must be a size such as 512MiB or 2GiB",
+			"--memory-limit: %q debe ser un tamaño como 512MiB o 2GiB", flag)
+	}
+	if bytes < capacity.MinMemory {
+		return capacity.Memory{}, wrongUsage("--memory-limit must be at least 128MiB",
+			"--memory-limit debe ser 128MiB o más")
+	}
+	return capacity.Memory{Bytes: bytes, Source: "--memory-limit"}, nil
+}
+
+// newCapacity returns the capacity of the process, and limits its heap. The
+// variables GOMEMLIMIT and GOGC of the Go runtime win over the limit.
+func newCapacity(m capacity.Memory, log *slog.Logger) *capacity.Capacity {
+	if m.Bytes == 0 {
+		log.Warn("Cannot read the memory of this machine. The process has no memory limit; set one with --memory-limit.")
+		return capacity.New(capacity.DefaultLimits(math.MaxInt64, runtime.GOMAXPROCS(0)))
+	}
+	log.Info("The process has a memory limit.", "bytes", m.Bytes, "source", m.Source)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(capacity.HeapLimit(m.Bytes))
+	}
+	if os.Getenv("GOGC") == "" {
+		// The service allocates much and keeps little: a rarer garbage collection
+		// saves time. The limit bounds what it costs.
+		debug.SetGCPercent(400)
+	}
+	return capacity.New(capacity.DefaultLimits(m.Bytes, runtime.GOMAXPROCS(0)))
+}
+
+// startTracer starts the export of traces when the standard environment variables of
+// OpenTelemetry ask for it, and returns nil when they do not. The caller closes the
+// tracer. A variable that is not valid turns the export off with a warning: invoices are
+// worth more than their traces.
+func startTracer(ctx context.Context, now func() time.Time, log *slog.Logger) *trace.Tracer {
+	tracer, err := newTracer(now, log)
+	if err != nil {
+		log.Warn("Traces are not exported. Correct the environment variable and restart the service to export them.", "error", err.Error())
+	}
+	if tracer != nil {
+		go tracer.Run(context.WithoutCancel(ctx)) // until Close
+	}
+	return tracer
+}
+
+// newTracer returns a tracer as the environment variables ask for it, or nil when they ask
+// for none. It fails when a variable is not valid.
+func newTracer(now func() time.Time, log *slog.Logger) (*trace.Tracer, error) {
+	config, on, err := trace.ReadConfig(os.Getenv, version)
+	if err != nil || !on {
+		return nil, err
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 10 * time.Second}
+	target := config.Target()
+	if file := target.CertificateFile; file != "" {
+		pem, err := os.ReadFile(file)
+		roots := x509.NewCertPool()
+		if err == nil && !roots.AppendCertsFromPEM(pem) {
+			err = lang.Errorf("the file must contain certificates in PEM", "el archivo debe contener certificados en PEM")
+		}
+		if err != nil {
+			return nil, lang.Errorf("the file of OTEL_EXPORTER_OTLP_CERTIFICATE: %s", "el archivo de OTEL_EXPORTER_OTLP_CERTIFICATE: %s", err)
+		}
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	}
+	tracer, err := trace.New(trace.Options{Config: config, Sender: otlp.New(target, &http.Client{Transport: transport}), Now: now, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	log.Info("Traces are exported.", "endpoint", config.Endpoint())
+	return tracer, nil
 }

@@ -170,17 +170,11 @@ func openConnection(t *testing.T, address string) func() bool {
 	get := func() (reused bool) {
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		resp, err := transport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = io.Copy(io.Discard, resp.Body)
-		if err := errors.Join(err, resp.Body.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, resp.Body.Close()))
 		return reused
 	}
 	get()
@@ -215,9 +209,7 @@ func TestServeAsksForClientCertificates(t *testing.T) {
 	hour := time.Now().Add(time.Hour)
 	e, client, stranger := newTLSEnv(t, harness.NewIdentity(t, 1, hour)), harness.NewIdentity(t, 2, hour), harness.NewIdentity(t, 3, hour)
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "client.pem")
-	if err := os.WriteFile(file, client.Chain, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, client.Chain, 0o600))
 	server := harness.Serve(t, "--data", data, "--tls-cert", e.flags.TLSCert, "--tls-key", e.flags.TLSKey, "--tls-client-certificates")
 	bound := harness.Ask(t, "api_key", "credential", "create", "--data", data, "--taxpayer", server.Taxpayer, "--environment", "sandbox",
 		"--scope", "invoices.read", "--client-certificate", file)
@@ -226,17 +218,13 @@ func TestServeAsksForClientCertificates(t *testing.T) {
 		config := &tls.Config{InsecureSkipVerify: true}
 		if with != nil {
 			pair, err := tls.X509KeyPair(with.Chain, with.Key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			config.Certificates = []tls.Certificate{pair}
 		}
 		transport := &http.Transport{TLSClientConfig: config}
 		defer transport.CloseIdleConnections()
 		got, err := (&harness.Client{Taxpayer: server.Taxpayer, Key: key, HTTP: &http.Client{Transport: transport}}).Get(t.Context(), server.Base, "invoices")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return got.Status
 	}
 	for name, tt := range map[string]struct {

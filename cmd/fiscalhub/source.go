@@ -153,9 +153,7 @@ func (c sourceRevokeCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		return t.answer(c.view(source), func(w io.Writer) {
-			say(w, lang.Messagef("revoked; the service refuses its events from now on",
-				"revocada; el servicio rechaza sus eventos desde ahora"))
-		})
+		return t.confirm(c.view(source), lang.Messagef("revoked; the service refuses its events from now on",
+			"revocada; el servicio rechaza sus eventos desde ahora"))
 	})
 }

@@ -2,7 +2,8 @@ package main
 
 import (
 	"context"
-	"io"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -36,21 +37,18 @@ type suspensionChange struct {
 	done   lang.Message
 }
 
-// suspending suspends a subject.
-func suspending() suspensionChange {
-	return suspensionChange{
-		func(ctx context.Context, tx *store.Tx, s store.Suspension) error { return tx.Suspend(ctx, s) },
-		lang.Messagef("suspended; every server answers its requests with 403 within 5 seconds",
-			"suspendido; todos los servidores responden 403 a sus solicitudes en 5 segundos"),
+// suspensionOf returns the change that the command line asks for: suspend or resume.
+func suspensionOf(parsed *kong.Context) suspensionChange {
+	if parsed.Selected().Name == "suspend" {
+		return suspensionChange{
+			func(ctx context.Context, tx *store.Tx, s store.Suspension) error { return tx.Suspend(ctx, s) },
+			lang.Messagef("suspended; every server answers its requests with 403 within 5 seconds",
+				"suspendido; todos los servidores responden 403 a sus solicitudes en 5 segundos"),
+		}
 	}
-}
-
-// resuming ends the suspension of a subject.
-func resuming() suspensionChange {
 	return suspensionChange{
 		func(ctx context.Context, tx *store.Tx, s store.Suspension) error { return tx.Resume(ctx, s.Subject) },
-		lang.Messagef("resumed; every server serves it again within 5 seconds",
-			"reanudado; todos los servidores lo atienden otra vez en 5 segundos"),
+		lang.Messagef("resumed; every server serves it again within 5 seconds", "reanudado; todos los servidores lo atienden otra vez en 5 segundos"),
 	}
 }
 
@@ -62,33 +60,19 @@ func (c suspensionChange) apply(t *terminal, s *store.Store, f reasonFlag, subje
 	})
 }
 
-type taxpayerSuspendCmd struct {
+type taxpayerSuspensionCmd struct {
 	ID string `arg:"" help:"Id of the taxpayer."`
 	reasonFlag
 }
 
-// Run suspends a taxpayer.
-func (c taxpayerSuspendCmd) Run(t *terminal) error {
-	return t.changeTaxpayer(c.ID, c.reasonFlag, suspending())
-}
-
-type taxpayerResumeCmd struct {
-	ID string `arg:"" help:"Id of the taxpayer."`
-	reasonFlag
-}
-
-// Run ends the suspension of a taxpayer.
-func (c taxpayerResumeCmd) Run(t *terminal) error {
-	return t.changeTaxpayer(c.ID, c.reasonFlag, resuming())
-}
-
-// changeTaxpayer makes a change, and answers the taxpayer.
-func (t *terminal) changeTaxpayer(id string, f reasonFlag, c suspensionChange) error {
+// Run suspends or resumes a taxpayer, and answers the taxpayer.
+func (c taxpayerSuspensionCmd) Run(t *terminal, parsed *kong.Context) error {
+	change := suspensionOf(parsed)
 	return t.withStore(func(s *store.Store) error {
-		if err := c.apply(t, s, f, store.TaxpayerSubject(id)); err != nil {
-			return missing(err, "taxpayer", id)
+		if err := change.apply(t, s, c.reasonFlag, store.TaxpayerSubject(c.ID)); err != nil {
+			return missing(err, "taxpayer", c.ID)
 		}
-		found, err := s.Taxpayer(t.ctx, id)
+		found, err := s.Taxpayer(t.ctx, c.ID)
 		if err != nil {
 			return err
 		}
@@ -96,55 +80,41 @@ func (t *terminal) changeTaxpayer(id string, f reasonFlag, c suspensionChange) e
 		if err != nil {
 			return err
 		}
-		return t.answer(newTaxpayerView(found).with(suspended), func(w io.Writer) { say(w, c.done) })
+		return t.confirm(newTaxpayerView(found).with(suspended), change.done)
 	})
 }
 
-type credentialSuspendCmd struct {
+type credentialSuspensionCmd struct {
 	ID string `arg:"" help:"Id of the credential."`
 	reasonFlag
 }
 
-// Run suspends a credential.
-func (c credentialSuspendCmd) Run(t *terminal) error {
-	return t.changeCredential(c.ID, c.reasonFlag, suspending())
-}
-
-type credentialResumeCmd struct {
-	ID string `arg:"" help:"Id of the credential."`
-	reasonFlag
-}
-
-// Run ends the suspension of a credential.
-func (c credentialResumeCmd) Run(t *terminal) error {
-	return t.changeCredential(c.ID, c.reasonFlag, resuming())
-}
-
-// changeCredential makes a change, and answers the credential.
-func (t *terminal) changeCredential(id string, f reasonFlag, c suspensionChange) error {
+// Run suspends or resumes a credential, and answers the credential.
+func (c credentialSuspensionCmd) Run(t *terminal, parsed *kong.Context) error {
+	change := suspensionOf(parsed)
 	return t.withStore(func(s *store.Store) error {
-		found, err := s.Credential(t.ctx, id)
+		found, err := s.Credential(t.ctx, c.ID)
 		if err != nil {
-			return missing(err, "credential", id)
+			return missing(err, "credential", c.ID)
 		}
 		if !found.RevokedAt.IsZero() {
 			return lang.Errorf("the credential is revoked; it never works again. Create another one with fiscalhub credential create",
 				"la credencial está revocada; no funcionará más. Cree otra con fiscalhub credential create")
 		}
-		if err := c.apply(t, s, f, store.CredentialSubject(id)); err != nil {
+		if err := change.apply(t, s, c.reasonFlag, store.CredentialSubject(c.ID)); err != nil {
 			return err
 		}
-		if found, err = s.Credential(t.ctx, id); err != nil {
+		if found, err = s.Credential(t.ctx, c.ID); err != nil {
 			return err
 		}
-		return t.answer(newCredentialView(found), func(w io.Writer) { say(w, c.done) })
+		return t.confirm(newCredentialView(found), change.done)
 	})
 }
 
 type environmentCmd struct {
-	Suspend environmentSuspendCmd `cmd:"" help:"Refuse the requests of all credentials of an environment until it is resumed. Documents that were acknowledged go on."`
-	Resume  environmentResumeCmd  `cmd:"" help:"End the suspension of an environment."`
-	List    environmentListCmd    `cmd:"" help:"List the environments, and which are suspended."`
+	Suspend environmentSuspensionCmd `cmd:"" help:"Refuse the requests of all credentials of an environment until it is resumed. Documents that were acknowledged go on."`
+	Resume  environmentSuspensionCmd `cmd:"" help:"End the suspension of an environment."`
+	List    environmentListCmd       `cmd:"" help:"List the environments, and which are suspended."`
 }
 
 // environmentView is an environment in JSON.
@@ -159,38 +129,24 @@ func newEnvironmentView(env fiscal.Environment, suspended map[store.Subject]stor
 	return environmentView{env, optionalTime(one.At), one.Reason}
 }
 
-type environmentSuspendCmd struct {
+type environmentSuspensionCmd struct {
 	Name string `arg:"" help:"sandbox, certification or production." enum:"sandbox,certification,production"`
 	reasonFlag
 }
 
-// Run suspends an environment.
-func (c environmentSuspendCmd) Run(t *terminal) error {
-	return t.changeEnvironment(c.Name, c.reasonFlag, suspending())
-}
-
-type environmentResumeCmd struct {
-	Name string `arg:"" help:"sandbox, certification or production." enum:"sandbox,certification,production"`
-	reasonFlag
-}
-
-// Run ends the suspension of an environment.
-func (c environmentResumeCmd) Run(t *terminal) error {
-	return t.changeEnvironment(c.Name, c.reasonFlag, resuming())
-}
-
-// changeEnvironment makes a change, and answers the environment.
-func (t *terminal) changeEnvironment(name string, f reasonFlag, c suspensionChange) error {
-	env := fiscal.Environment(name)
+// Run suspends or resumes an environment, and answers the environment.
+func (c environmentSuspensionCmd) Run(t *terminal, parsed *kong.Context) error {
+	change := suspensionOf(parsed)
+	env := fiscal.Environment(c.Name)
 	return t.withStore(func(s *store.Store) error {
-		if err := c.apply(t, s, f, store.EnvironmentSubject(env)); err != nil {
+		if err := change.apply(t, s, c.reasonFlag, store.EnvironmentSubject(env)); err != nil {
 			return err
 		}
 		suspended, err := suspensions(t, s)
 		if err != nil {
 			return err
 		}
-		return t.answer(newEnvironmentView(env, suspended), func(w io.Writer) { say(w, c.done) })
+		return t.confirm(newEnvironmentView(env, suspended), change.done)
 	})
 }
 

@@ -19,8 +19,8 @@ type taxpayerCmd struct {
 	List   taxpayerListCmd   `cmd:"" help:"List the taxpayers."`
 	Show   taxpayerShowCmd   `cmd:"" help:"Show a taxpayer, and what is missing before it can issue."`
 
-	Suspend taxpayerSuspendCmd `cmd:"" help:"Refuse the requests of a taxpayer until it is resumed. Documents that were acknowledged go on."`
-	Resume  taxpayerResumeCmd  `cmd:"" help:"End the suspension of a taxpayer."`
+	Suspend taxpayerSuspensionCmd `cmd:"" help:"Refuse the requests of a taxpayer until it is resumed. Documents that were acknowledged go on."`
+	Resume  taxpayerSuspensionCmd `cmd:"" help:"End the suspension of a taxpayer."`
 }
 
 type taxpayerCreateCmd struct {

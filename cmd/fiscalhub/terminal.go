@@ -52,6 +52,11 @@ func (t *terminal) answer(v any, human func(w io.Writer)) error {
 	return e.Encode(v)
 }
 
+// confirm prints v as JSON with --json, and a sentence without.
+func (t *terminal) confirm(v any, done lang.Message) error {
+	return t.answer(v, func(w io.Writer) { say(w, done) })
+}
+
 // line writes one line of a table. Cells may have text of strangers: what could control
 // the terminal or break the table is escaped. The first cell names the line: it is
 // written in the language of the reader.
@@ -148,7 +153,7 @@ func (t *terminal) withStore(fn func(*store.Store) error) error {
 }
 
 // withKeys is withStore for commands that read or write secrets. It fails when
-// the master key is not the one of the database.
+// the master key does not belong to the database.
 func (t *terminal) withKeys(fn func(*store.Store, *seal.Keys, *access.Keyring) error) error {
 	return t.withStore(func(s *store.Store) error {
 		keys := t.masterKeys()

@@ -8,12 +8,15 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
+	"github.com/fiscalhub/fiscalhub/internal/database"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 // hostile is text of a stranger that would control a terminal: colours, the title of the
@@ -41,9 +44,7 @@ func TestCommandsPrintNoControlCharacters(t *testing.T) {
 	var out, errOut bytes.Buffer
 	term := &terminal{ctx: t.Context(), cli: &cli{}, out: &out, errOut: &errOut}
 	human := func(w io.Writer) { line(w, "detail", hostile) }
-	if err := term.answer(nil, human); err != nil {
-		t.Fatal(err)
-	}
+	must(t, term.answer(nil, human))
 	wantHarmless(t, "the table", out.String())
 	if strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), `a\x1b[31mb`) || !strings.Contains(out.String(), `\u202e`) {
 		t.Errorf("the table is not one line with escaped characters: %s", &out)
@@ -51,15 +52,11 @@ func TestCommandsPrintNoControlCharacters(t *testing.T) {
 	out.Reset()
 	listed := newTable("DETAIL")
 	listed.add(hostile)
-	if err := term.list(nil, listed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, term.list(nil, listed))
 	wantHarmless(t, "the list", out.String())
 	out.Reset()
 	term.cli.JSON = true
-	if err := term.answer(map[string]string{"detail": hostile}, human); err != nil {
-		t.Fatal(err)
-	}
+	must(t, term.answer(map[string]string{"detail": hostile}, human))
 	wantHarmless(t, "the JSON", out.String())
 	var back map[string]string
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back["detail"] != strings.ToValidUTF8(hostile, "\ufffd") {
@@ -94,6 +91,67 @@ func TestEscapingKeepsTheMeaning(t *testing.T) {
 		var back string
 		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back != text {
 			t.Fatalf("%q became %q, %v", text, back, err)
+		}
+	})
+}
+
+// The times that commands store come from the database's clock, which the servers compare
+// them with. A command on a machine whose clock is ahead must not store later times: an
+// old key would stay valid after a rotation without an overlap.
+func TestCommandsStoreTheTimeOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		ahead := func() time.Time { return time.Now().Add(10 * time.Minute) }
+		server := time.Now
+		if file, err := database.SQLiteFile(address); err != nil || file != "" {
+			server = ahead // the clock of the machine
+		}
+		s := storetest.Open(t, address, server)
+		var out bytes.Buffer
+		term := &terminal{ctx: t.Context(), cli: &cli{JSON: true, Data: t.TempDir(), Database: address}, out: &out, errOut: io.Discard, now: ahead}
+		run := func(c interface{ Run(t *terminal) error }) (id string) {
+			t.Helper()
+			out.Reset()
+			must(t, c.Run(term))
+			var v struct{ ID string }
+			must(t, json.Unmarshal(out.Bytes(), &v))
+			return v.ID
+		}
+		check := func(what string, at time.Time) {
+			t.Helper()
+			if d := server().Sub(at); d.Abs() > time.Minute {
+				t.Errorf("%s: the stored time is %s from the database's clock", what, d)
+			}
+		}
+
+		id := run(taxpayerCreateCmd{RNC: "199000102", LegalName: "Comercial Demostración, SRL"})
+		made, err := s.Taxpayer(t.Context(), id)
+		must(t, err)
+		check("taxpayer create: created", made.CreatedAt)
+		check("taxpayer create: updated", made.UpdatedAt)
+		street := "Calle Ficticia 1"
+		run(taxpayerUpdateCmd{ID: id, profile: profile{Address: &street}})
+		if made, err = s.Taxpayer(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		check("taxpayer update", made.UpdatedAt)
+
+		run(rangeAddCmd{Taxpayer: id, Environment: "certification", Type: "32", From: 1, To: 10})
+		ranges, err := s.NumberRanges(t.Context())
+		if err != nil || len(ranges) != 1 {
+			t.Fatalf("%+v, %v", ranges, err)
+		}
+		check("range add", ranges[0].CreatedAt)
+
+		old := run(credentialCreateCmd{Taxpayer: id, Environment: "sandbox", Scope: []string{"ecf.read"}})
+		successor := run(credentialRotateCmd{ID: old})
+		for _, one := range []string{old, successor} {
+			c, err := s.Credential(t.Context(), one)
+			must(t, err)
+			check("credential", c.CreatedAt)
+			if one == old && c.Live(server()) {
+				t.Error("the old key is still valid after a rotation without an overlap")
+			}
 		}
 	})
 }

@@ -175,9 +175,7 @@ func (c userDisableCmd) Run(t *terminal) error {
 		if err != nil {
 			return missing(err, "user", c.ID)
 		}
-		return t.answer(newUserView(u), func(w io.Writer) {
-			say(w, lang.Messagef("disabled; all sessions of the person end within 5 seconds", "deshabilitada; todas las sesiones de la persona terminan en 5 segundos"))
-		})
+		return t.confirm(newUserView(u), lang.Messagef("disabled; all sessions of the person end within 5 seconds", "deshabilitada; todas las sesiones de la persona terminan en 5 segundos"))
 	})
 }
 
@@ -222,8 +220,6 @@ func (c userRoleCmd) Run(t *terminal) error {
 			return err
 		}
 		t.warnWithoutTaxpayer(u)
-		return t.answer(newUserView(u), func(w io.Writer) {
-			say(w, lang.Messagef("role changed; all sessions of the person end within 5 seconds", "rol cambiado; todas las sesiones de la persona terminan en 5 segundos"))
-		})
+		return t.confirm(newUserView(u), lang.Messagef("role changed; all sessions of the person end within 5 seconds", "rol cambiado; todas las sesiones de la persona terminan en 5 segundos"))
 	})
 }

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
@@ -159,10 +164,8 @@ func (c webhookEnableCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		return t.answer(newEndpointView(e), func(w io.Writer) {
-			say(w, lang.Messagef("enabled; to send the events that it missed, run fiscalhub webhook replay %s --failed",
-				"habilitado; para enviar los eventos que perdió, ejecute fiscalhub webhook replay %s --failed", e.ID))
-		})
+		return t.confirm(newEndpointView(e), lang.Messagef("enabled; to send the events that it missed, run fiscalhub webhook replay %s --failed",
+			"habilitado; para enviar los eventos que perdió, ejecute fiscalhub webhook replay %s --failed", e.ID))
 	})
 }
 
@@ -178,9 +181,100 @@ func (c webhookDeleteCmd) Run(t *terminal) error {
 		}
 		v := newEndpointView(e)
 		v.Status, v.DisabledReason = "deleted", nil
-		return t.answer(v, func(w io.Writer) {
-			say(w, lang.Messagef("deleted; the service sends nothing more to it",
-				"eliminado; el servicio no le envía nada más"))
-		})
+		return t.confirm(v, lang.Messagef("deleted; the service sends nothing more to it", "eliminado; el servicio no le envía nada más"))
 	})
+}
+
+type webhookCreateCmd struct {
+	Taxpayer    string   `required:"" help:"Id of the taxpayer." placeholder:"ID"`
+	Environment string   `required:"" help:"certification or production; the sandbox emits no events." enum:"sandbox,certification,production" placeholder:"E"`
+	URL         string   `required:"" name:"url" help:"Address that receives the events: https, a public host, port 443." placeholder:"URL"`
+	Event       []string `required:"" help:"Kind of event to send, like fiscal_document.accepted; may be repeated; * for all." placeholder:"KIND"`
+	privateFlag
+}
+
+// Run adds an endpoint.
+func (c webhookCreateCmd) Run(t *terminal) error {
+	env := fiscal.Environment(c.Environment)
+	if env == fiscal.Sandbox {
+		return notify.ErrSandbox
+	}
+	if err := c.check(env); err != nil {
+		return err
+	}
+	kinds, err := eventKinds(c.Event)
+	if err != nil {
+		return err
+	}
+	return t.withEndpoints(c.privateFlag, func(all *notify.Endpoints) error {
+		made, err := all.Create(t.ctx, notify.EndpointSpec{
+			Scope: store.Scope{Environment: env, TaxpayerID: c.Taxpayer}, URL: c.URL, Kinds: kinds,
+		}, notify.Intent{})
+		if err != nil {
+			return missing(flagProblem(err), "taxpayer", c.Taxpayer)
+		}
+		return t.answerEndpointSecret(made.Endpoint, made.Secret)
+	})
+}
+
+// eventKinds returns each kind of event once. It returns a usageError for a kind
+// that does not exist.
+func eventKinds(values []string) ([]string, error) {
+	known := event.Kinds()
+	var kinds []string
+	for _, kind := range splitList(values) {
+		if kind != event.All && !slices.Contains(known, kind) {
+			return nil, wrongUsage("--event: there is no kind of event %q; use * or some of %s",
+				"--event: no existe el tipo de evento %q; use * o algunos de %s", kind, strings.Join(known, ", "))
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
+}
+
+// flagProblem turns the problem of a field into an error that names the flag. It
+// returns other errors as they are.
+func flagProblem(err error) error {
+	var problems fiscal.Problems
+	if !errors.As(err, &problems) || len(problems) == 0 {
+		return err
+	}
+	return lang.Errorf("--%s %s", "--%s %s", problems[0].Field, problems[0].Message)
+}
+
+// privateFlag allows webhooks to addresses that are not public.
+type privateFlag struct {
+	WebhookAllowPrivate bool `help:"Allow http, private addresses and any port for webhooks. For development and tests, refused in production."`
+}
+
+// check returns a usageError when the flag is set in production.
+func (f privateFlag) check(env fiscal.Environment) error {
+	if f.WebhookAllowPrivate && env == fiscal.Production {
+		return wrongUsage("--webhook-allow-private is refused in production: webhooks go to public addresses only",
+			"--webhook-allow-private no se admite en production: los webhooks van solo a direcciones públicas")
+	}
+	return nil
+}
+
+// guard returns the rules for webhook addresses. Without the flag it refuses
+// addresses that are not public. It always refuses the public addresses of this
+// machine, because other services here may trust local callers.
+func (f privateFlag) guard() (netguard.Guard, error) {
+	g := netguard.Guard{Private: f.WebhookAllowPrivate}
+	interfaces, err := net.InterfaceAddrs()
+	if err != nil {
+		return g, lang.Errorf("the addresses of this machine cannot be read: %s", "no se pueden leer las direcciones de esta máquina: %s", err)
+	}
+	for _, i := range interfaces {
+		network, err := netip.ParsePrefix(i.String())
+		if err != nil {
+			continue // not an IP address
+		}
+		if own := network.Addr().Unmap(); (netguard.Guard{}).Addr(own) == nil { // the guard refuses the others anyway
+			g.Refuse = append(g.Refuse, netip.PrefixFrom(own, own.BitLen()))
+		}
+	}
+	return g, nil
 }

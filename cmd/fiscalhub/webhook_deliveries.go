@@ -38,13 +38,11 @@ func (c webhookTestCmd) Run(t *terminal) error {
 		}
 		err = t.answer(v, func(w io.Writer) {
 			if v.Delivered {
-				say(w, lang.Messagef("delivered: %d in %s",
-					"entregado: %d en %s", result.Status, result.Took.Round(time.Millisecond)))
+				say(w, lang.Messagef("delivered: %d in %s", "entregado: %d en %s", result.Status, result.Took.Round(time.Millisecond)))
 			}
 		})
 		if err == nil && !v.Delivered {
-			err = lang.Errorf("not delivered: %s: %s",
-				"no entregado: %s: %s", result.Error, adviceOfDelivery(result.Error))
+			err = lang.Errorf("not delivered: %s: %s", "no entregado: %s: %s", result.Error, adviceOfDelivery(result.Error))
 		}
 		return err
 	})
@@ -95,8 +93,7 @@ func newDeliveryView(a store.DeliveryAttempt) deliveryView {
 // Run lists delivery attempts.
 func (c webhookDeliveriesCmd) Run(t *terminal) error {
 	if c.Limit < 1 {
-		return wrongUsage("--limit must be 1 or more",
-			"--limit debe ser 1 o más")
+		return wrongUsage("--limit must be 1 or more", "--limit debe ser 1 o más")
 	}
 	return t.withEndpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
 		attempts, err := all.Log(t.ctx, e.Scope, e.ID, "", c.Limit)
@@ -133,8 +130,7 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 	return t.withEndpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
 		plan, err := all.Replay(t.ctx, e.Scope, e.ID, replay)
 		if errors.Is(err, store.ErrNotFound) && c.Event != "" {
-			return lang.Errorf("the taxpayer of this webhook has no event %s",
-				"el contribuyente de este webhook no tiene el evento %s", c.Event)
+			return lang.Errorf("the taxpayer of this webhook has no event %s", "el contribuyente de este webhook no tiene el evento %s", c.Event)
 		}
 		if err != nil {
 			return err
@@ -150,8 +146,7 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 			Events  int64 `json:"events"`
 			AtLeast bool  `json:"at_least,omitempty"`
 		}{plan.Events, plan.AtLeast}, func(w io.Writer) {
-			say(w, lang.Messagef("A running server sends %s events again.",
-				"Un servidor en marcha envía otra vez %s eventos.", count))
+			say(w, lang.Messagef("A running server sends %s events again.", "Un servidor en marcha envía otra vez %s eventos.", count))
 		})
 	})
 }
@@ -189,8 +184,7 @@ func (c webhookReplayCmd) replay() (notify.Replay, error) {
 	}
 	since, err := time.Parse(time.RFC3339, c.Since)
 	if err != nil {
-		return replay, wrongUsage("--since must be an instant like 2026-11-15T12:00:00Z",
-			"--since debe ser un instante como 2026-11-15T12:00:00Z")
+		return replay, wrongUsage("--since must be an instant like 2026-11-15T12:00:00Z", "--since debe ser un instante como 2026-11-15T12:00:00Z")
 	}
 	replay.Since = &since
 	return replay, nil

@@ -70,9 +70,13 @@ DECLARE
 	t RECORD;
 BEGIN
 	-- A table is append-only if a trigger refuses to update (16) or to delete (8) its rows.
+	-- So is a view of it, such as its earlier name.
 	FOR t IN
-		SELECT g.tgrelid::regclass AS name, g.tgtype & 16 <> 0 AS no_update, g.tgtype & 8 <> 0 AS no_delete
-		FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
+		SELECT c.oid::regclass AS name, g.tgtype & 16 <> 0 AS no_update, g.tgtype & 8 <> 0 AS no_delete
+		FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid CROSS JOIN LATERAL (
+			SELECT g.tgrelid UNION
+			SELECT r.ev_class FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+			WHERE d.refobjid = g.tgrelid AND d.refclassid = 'pg_class'::regclass) AS c (oid)
 		WHERE p.proname = 'refuse_change' AND p.pronamespace = 'public'::regnamespace
 	LOOP
 		IF t.no_update THEN

@@ -20,7 +20,7 @@ type Reason string
 // The reasons of a DeniedError.
 const (
 	ReasonUnknown     Reason = "unknown"      // no credential has the prefix of the key
-	ReasonWrongSecret Reason = "wrong_secret" // the rest of the key is not that of the credential
+	ReasonWrongSecret Reason = "wrong_secret" // the rest of the key does not match the credential
 	ReasonRevoked     Reason = "revoked"
 	ReasonExpired     Reason = "expired"
 	ReasonAltered     Reason = "altered" // the row of the credential was changed in the database

@@ -16,7 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// ErrAltered means that a credential in the database is not the one that was stored: a
+// ErrAltered means that a credential in the database is not as it was stored: a
 // field that its binding covers was changed without the keys of the service.
 var ErrAltered = errors.New("the credential was changed in the database: revoke it, and find out who can write to the database")
 
@@ -55,7 +55,7 @@ func (s *keySet) bind(c store.Credential) []byte {
 }
 
 // verify returns the credential as its binding states it: it may end earlier than the
-// columns say. It fails with ErrAltered when the binding is missing or is not that of the
+// columns say. It fails with ErrAltered when the binding is missing or does not match the
 // credential. The columns may end a credential earlier than the binding, because earlier
 // programs end a credential without a new binding.
 func (s *keySet) verify(c store.Credential) (store.Credential, error) {

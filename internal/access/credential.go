@@ -50,7 +50,7 @@ type Credentials struct {
 	now   func() time.Time
 }
 
-// NewCredentials returns the credentials of a store. The keyring must be the one of
+// NewCredentials returns the credentials of a store. The keyring must belong to
 // the store.
 func NewCredentials(s *store.Store, ring *Keyring, now func() time.Time) *Credentials {
 	return &Credentials{store: s, ring: ring, now: now}

@@ -168,11 +168,9 @@ func dropKey(ctx context.Context, tx *store.Tx, old KeyVersion, now time.Time) e
 	case err != nil:
 		return err
 	case len(newest) == 0 || newest[len(newest)-1].Version == old.Version:
-		return lang.Errorf("%s: it is the newest version; rotate it first",
-			"%s: es la versión más reciente; rótela primero", ErrKeyNeeded)
+		return lang.Errorf("%s: it is the newest version; rotate it first", "%s: es la versión más reciente; rótela primero", ErrKeyNeeded)
 	case old.Kind == kindAudit:
-		return lang.Errorf("%s: it verifies the checkpoints that it has signed",
-			"%s: verifica los puntos de control que firmó", ErrKeyNeeded)
+		return lang.Errorf("%s: it verifies the checkpoints that it has signed", "%s: verifica los puntos de control que firmó", ErrKeyNeeded)
 	case needed > 0:
 		return lang.Errorf("%s: %d usable credentials have pepper %d; rotate or revoke each of them first (fiscalhub credential list)",
 			"%s: cantidad de credenciales utilizables: %d, con la versión %d de pepper; rote o revoque primero cada una (fiscalhub credential list)", ErrKeyNeeded, needed, old.Version)

@@ -117,7 +117,7 @@ func rewrap(ctx context.Context, s *store.Store, keys *seal.Keys, to *seal.Maste
 	return n, err
 }
 
-// masterKey returns the key to seal under: the one that the keys of the service are
+// masterKey returns the key to seal under: the key that the keys of the service are
 // sealed under, or the key in use when the database is empty.
 func masterKey(ctx context.Context, s *store.Store, keys *seal.Keys) (*seal.MasterKey, error) {
 	id, err := masterID(ctx, s)

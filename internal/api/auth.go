@@ -1,10 +1,13 @@
 package api
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
@@ -144,4 +147,119 @@ func bearerKey(r *http.Request) (apikey.Key, error) {
 		return apikey.Key{}, errToken
 	}
 	return key, nil
+}
+
+// checkClient refuses a client that may not use the credential: its address is not in the
+// allowed networks of the credential, or it does not have a client certificate of the
+// credential. The request counts against the limit of the address, not of the credential:
+// a stolen key must not use up the requests of its owner.
+func (a *API) checkClient(x *exchange) error {
+	c := x.credential
+	if len(c.AllowedNetworks) > 0 {
+		if address, known := a.o.Clients.Client(x.r); !known || !c.AllowsAddress(address) {
+			return a.refuseClient(x, reasonWrongAddress, lang.Messagef(
+				"this credential may not be used from this address", "esta credencial no se puede usar desde esta dirección"))
+		}
+	}
+	if len(c.ClientCertificates) > 0 && !c.AllowsCertificate(clientCertificate(x.r, a.o.Now())) {
+		return a.refuseClient(x, reasonWrongCertificate, lang.Messagef(
+			"this credential may only be used with its client certificate", "esta credencial se puede usar solo con su certificado de cliente"))
+	}
+	return nil
+}
+
+func (a *API) refuseClient(x *exchange, reason access.Reason, message lang.Message) error {
+	a.countAnonymous(x)
+	a.refuse(x, reason, x.credential.Prefix, x.credential)
+	return forbidden(message)
+}
+
+// clientCertificate returns the fingerprint of the client certificate of a connection, or
+// an empty text. The handshake has proven that the client has its private key.
+func clientCertificate(r *http.Request, now time.Time) string {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return ""
+	}
+	leaf := r.TLS.PeerCertificates[0]
+	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		return ""
+	}
+	digest := sha256.Sum256(leaf.Raw)
+	return hex.EncodeToString(digest[:])
+}
+
+// lookups are the keys that are being looked up in the database. Requests that come
+// with the same key at the same time wait for one look-up. The zero value is ready
+// to use.
+type lookups struct {
+	mu       sync.Mutex
+	byPrefix map[string]*lookup
+}
+
+// lookup is one look-up.
+type lookup struct {
+	done chan struct{} // closed at its end
+	err  error         // of the database, or because there was no capacity for it
+}
+
+// join returns the look-up of a key that is under way, or starts one. The request
+// that starts it must call end.
+func (l *lookups) join(prefix string) (found *lookup, started bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if found := l.byPrefix[prefix]; found != nil {
+		return found, false
+	}
+	if l.byPrefix == nil {
+		l.byPrefix = make(map[string]*lookup)
+	}
+	made := &lookup{done: make(chan struct{})}
+	l.byPrefix[prefix] = made
+	return made, true
+}
+
+// end ends a look-up.
+func (l *lookups) end(prefix string, ended *lookup, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byPrefix, prefix)
+	ended.err = err
+	close(ended.done)
+}
+
+// findCredential returns the credential of a key. A key that is not in the cache
+// is looked up in the database.
+func (a *API) findCredential(x *exchange, key apikey.Key) (store.Credential, error) {
+	ctx := x.r.Context()
+	for !a.auth.Cached(key) {
+		current, started := a.lookups.join(key.Prefix())
+		if started {
+			return a.lookUp(x, key, current)
+		}
+		select {
+		case <-current.done:
+		case <-ctx.Done():
+			return store.Credential{}, ctx.Err()
+		}
+		if current.err != nil {
+			return store.Credential{}, current.err
+		}
+	}
+	return a.auth.Authenticate(ctx, key)
+}
+
+// lookUp looks a key up with a slot of the strangers, because the key may be wrong.
+func (a *API) lookUp(x *exchange, key apikey.Key, current *lookup) (found store.Credential, err error) {
+	failure := errPanic // unless it returns
+	defer func() { a.lookups.end(key.Prefix(), current, failure) }()
+	if err = a.takeSlot(x); err == nil {
+		found, err = a.auth.Authenticate(x.r.Context(), key)
+		x.held.Slot.Release()
+		x.held.Slot = nil
+	}
+	// A wrong secret and a client that has left say nothing about the key of others.
+	if failure = err; errors.Is(err, access.ErrDenied) || x.r.Context().Err() != nil {
+		failure = nil
+	}
+	return found, err
 }

@@ -1,17 +1,22 @@
 package api_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 const fixedID = "req_0123456789abcdef0123456789abcdef"
@@ -47,9 +52,7 @@ func TestRequestsWithoutCredentialAreRefused(t *testing.T) {
 		for _, tt := range tests {
 			tt.r.key = "-"
 			a := e.send(tt.r)
-			if a.status != http.StatusUnauthorized || a.code() != "unauthorized" {
-				t.Errorf("%s: %s", tt.name, a)
-			}
+			wantCode(t, tt.name, a, http.StatusUnauthorized, "unauthorized")
 			if got := a.header.Get("WWW-Authenticate"); got != `Bearer realm="fh"` {
 				t.Errorf("%s: WWW-Authenticate %s", tt.name, got)
 			}
@@ -101,9 +104,7 @@ func TestMalformedCredentialsAreRefusedWithoutTheDatabase(t *testing.T) {
 		}
 		for _, tt := range tests {
 			a := blind.send(request{path: "invoices", key: "-", header: http.Header{"Authorization": tt.lines}})
-			if a.status != http.StatusUnauthorized || a.code() != "unauthorized" {
-				t.Errorf("%s: %s", tt.name, a)
-			}
+			wantCode(t, tt.name, a, http.StatusUnauthorized, "unauthorized")
 			if got := a.header.Get("WWW-Authenticate"); got != `Bearer realm="fh", error="invalid_token"` {
 				t.Errorf("%s: WWW-Authenticate %s", tt.name, got)
 			}
@@ -167,9 +168,7 @@ func TestRotationOverlapHasLimits(t *testing.T) {
 		_, _, err = e.credentials().Rotate(t.Context(), made.ID, 24*time.Hour)
 		e.must(err)
 		e.clock.advance(time.Minute)
-		if a := e.send(request{path: "invoices", key: key.Reveal()}); a.status != http.StatusUnauthorized {
-			t.Errorf("after its expiry: %s", a)
-		}
+		wantStatus(t, "after its expiry", e.send(request{path: "invoices", key: key.Reveal()}), http.StatusUnauthorized)
 	})
 }
 
@@ -182,9 +181,7 @@ func TestRevokedCredentialIsRefusedOnAnOpenConnection(t *testing.T) {
 		}
 		e.must(e.credentials().Revoke(t.Context(), e.storedCredential(e.key).ID))
 		e.clock.advance(5 * time.Second)
-		if a := c.exchange(t, http.MethodGet, text); a.status != http.StatusUnauthorized {
-			t.Errorf("5 seconds after the revocation: %s", a)
-		}
+		wantStatus(t, "5 seconds after the revocation", c.exchange(t, http.MethodGet, text), http.StatusUnauthorized)
 		e.must(e.credentials().Revoke(t.Context(), e.storedCredential(e.key).ID)) // a second revocation changes nothing
 	})
 }
@@ -194,12 +191,8 @@ func TestWrongSecretDoesNotBlockTheCredential(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		key := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.InvoicesRead)
 		for range 3 {
-			if a := e.send(request{path: "invoices", key: forgeKey(t, key)}); a.status != http.StatusUnauthorized {
-				t.Errorf("wrong secret: %s", a)
-			}
-			if a := e.send(request{path: "invoices", key: key}); a.status != http.StatusOK {
-				t.Errorf("right secret: %s", a)
-			}
+			wantStatus(t, "wrong secret", e.send(request{path: "invoices", key: forgeKey(t, key)}), http.StatusUnauthorized)
+			wantStatus(t, "right secret", e.send(request{path: "invoices", key: key}), http.StatusOK)
 		}
 	})
 }
@@ -234,6 +227,145 @@ func TestTaxpayerHasAtMostTwentyCredentials(t *testing.T) {
 		// A leaked key can be replaced at once even when the limit is reached.
 		if _, _, err := e.credentials().Rotate(t.Context(), e.storedCredential(e.key).ID, 0); err != nil {
 			t.Errorf("rotation without an overlap: %v", err)
+		}
+	})
+}
+
+// Requests with one key that come at the same time take one slot for its look-up,
+// whatever happens to the first of them.
+func TestOneLookUpServesManyRequests(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		limits := capacity.DefaultLimits(1<<30, 2)
+		limits.StrangerSlots, limits.AddressSlots, limits.SlotPatience = 1, 1, time.Minute
+		lookups := capacity.New(limits)
+		narrow := e.withService(t, func(o *api.Options, _ *http.Server) { o.Capacity = lookups })
+		busy, err := lookups.TakeSlot(t.Context(), capacity.Holder{Address: "127.0.0.1"})
+		e.must(err)
+		key := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.AllScopes()...)
+		get := func(ctx context.Context, key string) (int, error) {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, narrow.base+"/v1/taxpayers/"+e.taxpayer+"/invoices", nil)
+			if err != nil {
+				return 0, err
+			}
+			r.Header.Set("Authorization", "Bearer "+key)
+			a, err := e.client.Do(r)
+			if err != nil {
+				return 0, err
+			}
+			return a.StatusCode, a.Body.Close()
+		}
+
+		// The first client has a wrong secret and leaves while it waits for the slot.
+		leaving, leave := context.WithCancel(t.Context())
+		var clients sync.WaitGroup
+		clients.Go(func() { _, _ = get(leaving, forgeKey(t, key)) })
+		eventually(t, "the first request waits", func() bool { return narrow.waiting("stranger_slots") == 1 })
+		for range 50 {
+			clients.Go(func() {
+				if status, err := get(t.Context(), key); status != http.StatusOK || err != nil {
+					t.Errorf("a valid key: %d %v", status, err)
+				}
+			})
+		}
+		eventually(t, "all requests have arrived", func() bool { return narrow.inFlight() == 51 })
+		if n := narrow.waiting("stranger_slots"); n != 1 {
+			t.Errorf("%d look-ups of one key", n)
+		}
+		leave()
+		busy.Release()
+		clients.Wait()
+	})
+}
+
+// waiting returns how many requests wait for a part of the capacity.
+func (e *env) waiting(part string) int {
+	for _, u := range e.capacity.Usage() {
+		if u.Name == part {
+			return u.Waiting
+		}
+	}
+	return 0
+}
+
+// suspend suspends a credential, a taxpayer or an environment.
+func (e *env) suspend(subject store.Subject) {
+	e.t.Helper()
+	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error {
+		return tx.Suspend(e.t.Context(), store.Suspension{Subject: subject, Reason: "a leak", At: e.clock.now()})
+	}))
+}
+
+func (e *env) resume(subject store.Subject) {
+	e.t.Helper()
+	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error { return tx.Resume(e.t.Context(), subject) }))
+}
+
+// A suspended credential, taxpayer or environment gets 403 within 5 seconds, on every
+// node, and works again within 5 seconds after it was resumed. The sweep of all routes
+// shows that every operation is refused.
+func TestASuspensionTakesEffectOnEveryNodeWithinFiveSeconds(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		opt := envOptions{clock: newClock(), masterKey: filepath.Join(t.TempDir(), "master.key")}
+		e := newEnv(t, address, opt)
+		node := newNode(t, address, opt)
+		node.taxpayer, node.key = e.taxpayer, e.key
+		other := e.newKey(e.newTaxpayer(), fiscal.Sandbox, apikey.AllScopes()...)
+		id := e.storedCredential(e.key).ID
+		for _, subject := range []store.Subject{
+			store.CredentialSubject(id), store.TaxpayerSubject(e.taxpayer), store.EnvironmentSubject(fiscal.Sandbox),
+		} {
+			e.suspend(subject)
+			e.clock.advance(5 * time.Second)
+			for _, n := range []*env{e, node} {
+				if a := n.send(request{path: "invoices"}); a.status != http.StatusForbidden || !strings.Contains(string(a.body), "suspended") {
+					t.Errorf("%s suspended: %s", subject.Kind(), a)
+				}
+			}
+			want := http.StatusForbidden // of another taxpayer
+			if subject.Kind() == "environment" {
+				if a := e.send(request{path: "invoices", key: other}); a.status != want || !strings.Contains(string(a.body), "suspended") {
+					t.Errorf("%s suspended, another taxpayer: %s", subject.Kind(), a)
+				}
+			}
+			e.resume(subject)
+			e.clock.advance(5 * time.Second)
+			for _, n := range []*env{e, node} {
+				if a := n.send(request{path: "invoices"}); a.status != http.StatusOK {
+					t.Errorf("%s resumed: %s", subject.Kind(), a)
+				}
+			}
+		}
+	})
+}
+
+// The use of a suspended key is recorded like that of a revoked one. A suspended taxpayer
+// is expected to go on for a while, so its keys are only logged and counted.
+func TestTheUseOfASuspendedKeyIsRecorded(t *testing.T) {
+	eachEngineLogging(t, envOptions{}, func(t *testing.T, e *env, log *logBuffer) {
+		id := e.storedCredential(e.key).ID
+		used := func(subject store.Subject) (entries int) {
+			t.Helper()
+			e.suspend(subject)
+			e.clock.advance(5 * time.Second)
+			for range 3 {
+				e.send(request{path: "invoices"})
+			}
+			e.resume(subject)
+			e.Pipeline.Journal().Flush(t.Context())
+			all, err := e.store.AuditEntries(t.Context(), store.AuditFilter{Actor: "credential:" + id}, 0, 10)
+			e.must(err)
+			return len(all)
+		}
+		if n := used(store.TaxpayerSubject(e.taxpayer)); n != 0 {
+			t.Errorf("a suspended taxpayer: %d entries", n)
+		}
+		if n := used(store.CredentialSubject(id)); n != 1 {
+			t.Errorf("a suspended credential: %d entries, want 1", n)
+		}
+		lines := refusedLines(t, log)
+		if len(lines) != 6 || lines[0].Reason != "suspended" || lines[0].Prefix != e.key[3:15] || e.refusedTotal(t, "suspended") != 6 {
+			t.Errorf("the log has %+v", lines)
 		}
 	})
 }

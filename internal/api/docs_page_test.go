@@ -30,9 +30,7 @@ type browser struct {
 func newBrowser(t *testing.T) browser {
 	t.Helper()
 	ctx, stop, err := browsertest.Start(t.Context(), browsertest.Program(t), t.TempDir(), "en-US")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(stop)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)

@@ -165,9 +165,7 @@ func TestEndpointCreationIsIdempotent(t *testing.T) {
 			return e.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: idem, body: []byte(body)})
 		}
 		const body = `{"url":"https://erp.example.com/é","events":["*"]}`
-		if a := create("k", `{"url":"http://localhost/","events":["*"]}`); a.status != http.StatusUnprocessableEntity {
-			t.Errorf("refused: %s", a)
-		}
+		wantStatus(t, "refused", create("k", `{"url":"http://localhost/","events":["*"]}`), http.StatusUnprocessableEntity)
 		first := create("k", body) // a refusal does not use up the key
 		if first.status != http.StatusCreated || first.header.Get("Idempotency-Replayed") != "" {
 			t.Fatalf("%s", first)
@@ -188,13 +186,9 @@ func TestEndpointCreationIsIdempotent(t *testing.T) {
 			"a member more":                 `{"url":"https://erp.example.com/é","events":["*"],"description":"d"}`,
 			"a body that is no object":      `[]`,
 		} {
-			if a := create("k", other); a.status != http.StatusConflict || a.code() != "idempotency_mismatch" {
-				t.Errorf("%s: %s", name, a)
-			}
+			wantCode(t, name, create("k", other), http.StatusConflict, "idempotency_mismatch")
 		}
-		if a := e.create("k", []byte(`{}`)); a.status != http.StatusUnprocessableEntity {
-			t.Errorf("the key is used up for invoices: %s", a)
-		}
+		wantStatus(t, "the key is used up for invoices", e.create("k", []byte(`{}`)), http.StatusUnprocessableEntity)
 		for i := 2; i <= store.MaxEndpoints; i++ {
 			e.createEndpoint(fmt.Sprint("k", i))
 		}
@@ -207,9 +201,7 @@ func TestEndpointCreationIsIdempotent(t *testing.T) {
 		first.data(t, &made)
 		e.must(e.Endpoints.Delete(t.Context(), e.scope(), made.ID))
 		again("after its deletion", create("k", body))
-		if a := create("k11", `{"url":"https://erp.example.com/11","events":["*"]}`); a.status != http.StatusCreated {
-			t.Errorf("endpoint 11 after a deletion: %s", a)
-		}
+		wantStatus(t, "endpoint 11 after a deletion", create("k11", `{"url":"https://erp.example.com/11","events":["*"]}`), http.StatusCreated)
 		stored, err := e.store.StoredReply(t.Context(), e.scope(), "create_webhook_endpoint", "k")
 		e.must(err)
 		if len(stored.Body) > 0 {
@@ -331,9 +323,7 @@ func TestEndpointTestIsPostedOnceAndLogged(t *testing.T) {
 			t.Errorf("the last page of the log: %+v", log)
 		}
 		other := e.createEndpoint("other")
-		if a := e.send(request{path: "webhook-endpoints/" + other.ID + "/deliveries?cursor=" + next}); a.status != http.StatusBadRequest {
-			t.Errorf("the cursor of another endpoint's log: %s", a)
-		}
+		wantStatus(t, "the cursor of another endpoint's log", e.send(request{path: "webhook-endpoints/" + other.ID + "/deliveries?cursor=" + next}), http.StatusBadRequest)
 		if stored, err := e.store.Endpoint(t.Context(), e.scope(), made.ID); err != nil || stored.Status != store.EndpointEnabled || stored.Failures != 0 {
 			t.Errorf("a failed test counts as a failed delivery: %+v, %v", stored, err)
 		}
@@ -359,14 +349,10 @@ func TestEndpointTestThatHangsHoldsNoSlot(t *testing.T) {
 		for range under {
 			receive(t, "a test", entered)
 		}
-		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
-			t.Errorf("another request: %s", a)
-		}
+		wantStatus(t, "another request", e.send(request{path: "invoices"}), http.StatusOK)
 		e.api.Drain()
 		for _, c := range under {
-			if a := receive(t, "the end of a test", c); a.status != http.StatusServiceUnavailable {
-				t.Errorf("a test that runs during the drain: %s", a)
-			}
+			wantStatus(t, "a test that runs during the drain", receive(t, "the end of a test", c), http.StatusServiceUnavailable)
 		}
 	})
 }
@@ -506,8 +492,6 @@ func TestSandboxRefusesWebhookOperations(t *testing.T) {
 		}
 		secret := webhook.NewSecret()
 		r := signedMessage(store.NewID(), "m", e.clock.now(), inboundBody("E310000000001", "x"), secret)
-		if a := e.send(r); a.status != http.StatusNotFound {
-			t.Errorf("inbound message: %s", a)
-		}
+		wantStatus(t, "inbound message", e.send(r), http.StatusNotFound)
 	})
 }

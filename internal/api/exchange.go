@@ -132,7 +132,7 @@ func (a *API) finish(x *exchange) {
 	}
 }
 
-// logged returns the entry of a request for the log of requests. A path that is not that of
+// logged returns the entry of a request for the log of requests. A path that does not belong to
 // a route with ids is left out: a client may have sent anything in it, even its key.
 func (a *API) logged(x *exchange, took time.Duration) store.LoggedRequest {
 	q := store.LoggedRequest{
@@ -253,4 +253,38 @@ func (x *exchange) writeHeader(status, size int) {
 	h["RateLimit-Reset"] = []string{strconv.FormatInt(x.window.reset, 10)}
 	x.status, x.bytes = status, size
 	x.w.WriteHeader(status)
+}
+
+// traceOf reads the header traceparent. A request with several or with a malformed one
+// has none, as the standard says.
+func traceOf(h http.Header) trace.Context {
+	lines := h["Traceparent"]
+	if len(lines) != 1 {
+		return trace.Context{}
+	}
+	c, _ := trace.Parse(lines[0])
+	return c
+}
+
+// endSpan ends the span of a request. It has ids and the route, and nothing else of the
+// request.
+func (x *exchange) endSpan() {
+	if !x.span.Recording() {
+		return
+	}
+	method := methodLabel(x.r.Method)
+	x.span.Describe(method+" "+x.route,
+		trace.String("http.request.method", method), trace.String("http.route", x.route), trace.Int("http.response.status_code", int64(x.status)),
+		trace.String("fiscalhub.request_id", x.id))
+	for key, value := range map[string]string{
+		"fiscalhub.taxpayer_id": x.scope.TaxpayerID, "fiscalhub.invoice_id": x.invoiceID, "error.type": x.code,
+	} {
+		if value != "" {
+			x.span.Describe(method+" "+x.route, trace.String(key, value))
+		}
+	}
+	if x.status >= http.StatusInternalServerError {
+		x.span.Fail()
+	}
+	x.span.End()
 }

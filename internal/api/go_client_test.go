@@ -127,9 +127,7 @@ func TestGoClientKnowsEveryEvent(t *testing.T) {
 	t.Parallel()
 	for _, kind := range event.Kinds() {
 		var e client.Event
-		if err := json.Unmarshal([]byte(`{"id":"evt_1","type":"`+kind+`","data":{}}`), &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(`{"id":"evt_1","type":"`+kind+`","data":{}}`), &e))
 		if _, unknown := e.Data.(client.UnknownData); unknown || e.Data == nil {
 			t.Errorf("the client does not know the kind %s", kind)
 		}

@@ -40,6 +40,13 @@ func wantReplay(t *testing.T, name string, first, again response) {
 	}
 }
 
+func wantStatus(t *testing.T, name string, a response, status int) {
+	t.Helper()
+	if a.status != status {
+		t.Errorf("%s: want %d, got %s", name, status, a)
+	}
+}
+
 func wantCode(t *testing.T, name string, a response, status int, code string) {
 	t.Helper()
 	if a.status != status || a.code() != code {

@@ -43,24 +43,16 @@ func TestIfMatch(t *testing.T) {
 				}
 			}
 		}
-		if a := e.send(request{path: file + "/xml", header: http.Header{"If-Match": {etag}, "If-None-Match": {etag}}}); a.status != http.StatusNotModified {
-			t.Errorf("If-Match and If-None-Match with the ETag: %s", a)
-		}
-		if a := e.send(request{path: file + "/xml", header: http.Header{"If-Match": {`"other"`}, "If-None-Match": {etag}}}); a.status != http.StatusPreconditionFailed {
-			t.Errorf("If-Match comes first: %s", a)
-		}
-		if a := e.send(request{path: file + "/xml", header: http.Header{"If-None-Match": {`"a,*,b"`}}}); a.status != http.StatusOK {
-			t.Errorf("If-None-Match with another tag: %s", a)
-		}
+		wantStatus(t, "If-Match and If-None-Match with the ETag", e.send(request{path: file + "/xml", header: http.Header{"If-Match": {etag}, "If-None-Match": {etag}}}), http.StatusNotModified)
+		wantStatus(t, "If-Match comes first", e.send(request{path: file + "/xml", header: http.Header{"If-Match": {`"other"`}, "If-None-Match": {etag}}}), http.StatusPreconditionFailed)
+		wantStatus(t, "If-None-Match with another tag", e.send(request{path: file + "/xml", header: http.Header{"If-None-Match": {`"a,*,b"`}}}), http.StatusOK)
 	})
 }
 
 func TestIfMatchPreventsAChange(t *testing.T) {
 	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		create := request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A"), header: http.Header{"If-Match": {`"x"`}}}
-		if a := e.send(create); a.status != http.StatusPreconditionFailed || a.code() != "bad_request" {
-			t.Errorf("a creation with If-Match: %s", a)
-		}
+		wantCode(t, "a creation with If-Match", e.send(create), http.StatusPreconditionFailed, "bad_request")
 		if a := e.send(request{path: "invoices?external_id=A"}); string(a.body[:10]) != `{"data":[]` {
 			t.Errorf("the invoice was created: %s", a)
 		}

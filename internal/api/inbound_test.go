@@ -133,9 +133,7 @@ func TestInboundNeedsAFreshSignatureOfTheSource(t *testing.T) {
 			"no such source":           signedMessage(store.NewID(), "m", now, body, secret),
 			"no UUID":                  signedMessage("x", "m", now, body, secret),
 		} {
-			if a := e.send(q); a.status != http.StatusNotFound || a.code() != "not_found" {
-				t.Errorf("%s: %s", name, a)
-			}
+			wantCode(t, name, e.send(q), http.StatusNotFound, "not_found")
 		}
 	})
 }
@@ -154,17 +152,11 @@ func TestInboundRefusesInvalidMessages(t *testing.T) {
 			}
 		}
 		large := signedMessage(source.ID, "m", now, bytes.Repeat([]byte(" "), 256<<10+1), secret)
-		if a := e.send(large); a.status != http.StatusRequestEntityTooLarge {
-			t.Errorf("too large: %s", a)
-		}
+		wantStatus(t, "too large", e.send(large), http.StatusRequestEntityTooLarge)
 		plain := signedMessage(source.ID, "m", now, inboundBody("E", ""), secret)
 		plain.header.Set("Content-Type", "text/xml")
-		if a := e.send(plain); a.status != http.StatusUnsupportedMediaType {
-			t.Errorf("not JSON: %s", a)
-		}
-		if a := e.send(signedMessage(source.ID, "m\xff", now, inboundBody("E", ""), secret)); a.status != http.StatusBadRequest {
-			t.Errorf("an id that is not ASCII: %s", a)
-		}
+		wantStatus(t, "not JSON", e.send(plain), http.StatusUnsupportedMediaType)
+		wantStatus(t, "an id that is not ASCII", e.send(signedMessage(source.ID, "m\xff", now, inboundBody("E", ""), secret)), http.StatusBadRequest)
 		if len(r.received) > 0 {
 			t.Fatalf("received %+v", r.received)
 		}
@@ -203,9 +195,7 @@ func TestInboundRateLimits(t *testing.T) {
 				t.Fatalf("message %d: %s %v", i+1, a, a.header)
 			}
 		}
-		if a := e.send(signedMessage(source.ID, "m", now, body, secret)); a.status != http.StatusTooManyRequests {
-			t.Errorf("message 21: %s", a)
-		}
+		wantStatus(t, "message 21", e.send(signedMessage(source.ID, "m", now, body, secret)), http.StatusTooManyRequests)
 	})
 }
 
@@ -261,13 +251,9 @@ func TestInboundDoesNotReachDocumentsOfOtherTaxpayers(t *testing.T) {
 func signedXML(t *testing.T, id *xmlsig.Identity, document string) string {
 	t.Helper()
 	d, err := xmlsig.Parse([]byte(document), xmlsig.InvoiceLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := id.SignDocument(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

@@ -424,8 +424,6 @@ func TestTextsAreStoredVerbatim(t *testing.T) {
 func rowCount(t *testing.T, db *sql.DB, table string) int {
 	t.Helper()
 	var n int
-	if err := db.QueryRowContext(context.WithoutCancel(t.Context()), `SELECT count(*) FROM `+table).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.QueryRowContext(context.WithoutCancel(t.Context()), `SELECT count(*) FROM `+table).Scan(&n))
 	return n
 }

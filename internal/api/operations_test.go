@@ -25,9 +25,7 @@ func (o operation) String() string { return fmt.Sprintf("%s %s", o.method, o.pat
 func operations(t *testing.T) []operation {
 	t.Helper()
 	text, err := openapi.JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}

@@ -51,9 +51,7 @@ func TestMalformedIDsAreRefused(t *testing.T) {
 		}
 		for _, text := range []string{"{" + e.taxpayer + "}", "%7B" + e.taxpayer + "%7D"} {
 			a := e.dial(t).exchange(t, http.MethodGet, e.rawRequest(http.MethodGet, "/v1/taxpayers/"+text+"/invoices", e.key))
-			if a.status != http.StatusBadRequest || a.code() != "bad_request" {
-				t.Errorf("%s: %s", text, a)
-			}
+			wantCode(t, text, a, http.StatusBadRequest, "bad_request")
 		}
 	})
 }
@@ -106,9 +104,7 @@ func TestPathHasOneSpelling(t *testing.T) {
 			}
 			if target[0] == '\\' {
 				c = e.dial(t) // not a request target: net/http refuses it and closes
-				if a := c.exchange(t, method, e.rawRequest(method, target, e.key)); a.status != http.StatusBadRequest {
-					t.Errorf("%s: %s", target, a)
-				}
+				wantStatus(t, target, c.exchange(t, method, e.rawRequest(method, target, e.key)), http.StatusBadRequest)
 				c = e.dial(t)
 				continue
 			}
@@ -147,9 +143,7 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 				wantCommonHeaders(t, e.clock.now(), a)
 			}
 		}
-		if a := e.send(request{path: "invoices/" + made.ID}); a.status != http.StatusOK {
-			t.Errorf("the invoice no longer exists: %s", a)
-		}
+		wantStatus(t, "the invoice no longer exists", e.send(request{path: "invoices/" + made.ID}), http.StatusOK)
 	})
 }
 
@@ -272,9 +266,7 @@ func TestCompressedBodiesAreRefused(t *testing.T) {
 		}
 		for i, coding := range []string{"identity", "Identity"} {
 			a := e.send(request{method: http.MethodPost, path: "invoices", idem: fmt.Sprint(i), body: invoiceBody(fmt.Sprint("plain-", i)), header: http.Header{"Content-Encoding": {coding}}})
-			if a.status != http.StatusAccepted {
-				t.Errorf("%s: %s", coding, a)
-			}
+			wantStatus(t, coding, a, http.StatusAccepted)
 		}
 		// Answers are not compressed either: their length could reveal secrets (BREACH).
 		if a := e.send(request{path: "invoices", header: http.Header{"Accept-Encoding": {"gzip"}}}); a.header.Get("Content-Encoding") != "" {
@@ -292,13 +284,9 @@ func bodyOfSize(externalID string, size int) []byte {
 func TestBodySizeIsLimited(t *testing.T) {
 	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		const most = 1_048_576
-		if a := e.create("k1", bodyOfSize("A", most)); a.status != http.StatusAccepted {
-			t.Errorf("the largest body: %s", a)
-		}
+		wantStatus(t, "the largest body", e.create("k1", bodyOfSize("A", most)), http.StatusAccepted)
 		a := e.create("k2", bodyOfSize("B", most+1))
-		if a.status != http.StatusRequestEntityTooLarge || a.code() != "bad_request" {
-			t.Errorf("one byte more: %s", a)
-		}
+		wantCode(t, "one byte more", a, http.StatusRequestEntityTooLarge, "bad_request")
 		post := func(key string, more ...string) string {
 			return e.rawRequest(http.MethodPost, "/v1/taxpayers/"+e.taxpayer+"/invoices", e.key, append(more, "Idempotency-Key: "+key, "Content-Type: application/json")...)
 		}
@@ -319,18 +307,14 @@ func TestBodySizeIsLimited(t *testing.T) {
 			}
 			return a
 		}
-		if a := chunked("k4", most); a.status != http.StatusAccepted {
-			t.Errorf("the largest body in chunks: %s", a)
-		}
+		wantStatus(t, "the largest body in chunks", chunked("k4", most), http.StatusAccepted)
 		if a := chunked("k5", most+1); a.status != http.StatusRequestEntityTooLarge || a.header.Get("Connection") != "close" {
 			t.Errorf("one byte more in chunks: %s %v", a, a.header)
 		}
 		// A body without an end is refused as soon as it exceeds the limit.
 		c = e.dial(t)
 		chunk := fmt.Sprintf("%x\r\n%s\r\n", 1<<16, strings.Repeat(" ", 1<<16))
-		if a := c.exchange(t, http.MethodPost, post("k6", "Transfer-Encoding: chunked")+strings.Repeat(chunk, 17)); a.status != http.StatusRequestEntityTooLarge {
-			t.Errorf("without an end: %s", a)
-		}
+		wantStatus(t, "without an end", c.exchange(t, http.MethodPost, post("k6", "Transfer-Encoding: chunked")+strings.Repeat(chunk, 17)), http.StatusRequestEntityTooLarge)
 		if a := e.send(request{path: "fiscal-documents?external_id=B"}); !bytes.Contains(a.body, []byte(`"data":[]`)) {
 			t.Errorf("a refused invoice is stored: %s", a)
 		}

@@ -181,16 +181,12 @@ func TestAddressMayFailThreeHundredTimes(t *testing.T) {
 			}
 			reset = end
 		}
-		if a := e.send(fails[3]); a.status != http.StatusNotFound {
-			t.Errorf("an unknown path: %s", a)
-		}
+		wantStatus(t, "an unknown path", e.send(fails[3]), http.StatusNotFound)
 		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK || a.header.Get("RateLimit-Limit") != "100" {
 			t.Errorf("a valid key from the same address: %s", a)
 		}
 		e.clock.set(time.Unix(reset, 0))
-		if a := e.send(fails[0]); a.status != http.StatusUnauthorized {
-			t.Errorf("after the reset: %s", a)
-		}
+		wantStatus(t, "after the reset", e.send(fails[0]), http.StatusUnauthorized)
 	})
 }
 
@@ -334,9 +330,7 @@ func TestGuessingKeysDoesNotAffectOthers(t *testing.T) {
 			})
 		}
 		for range 50 {
-			if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
-				t.Errorf("a valid key meanwhile: %s", a)
-			}
+			wantStatus(t, "a valid key meanwhile", e.send(request{path: "invoices"}), http.StatusOK)
 		}
 		guessers.Wait()
 		if unauthorized.Load() != 300 || limited.Load() != 400 {

@@ -18,7 +18,7 @@ import (
 )
 
 // Reasons for which the API refuses a credential, the message of a source or a sender at
-// /fe, in addition to those of package access.
+// /fe, in addition to the reasons of package access.
 const (
 	reasonMissing          access.Reason = "missing"
 	reasonMalformed        access.Reason = "malformed"
@@ -61,7 +61,7 @@ func newRefusals(log *slog.Logger, now func() time.Time) *refusals {
 // refuse records that a credential was refused: in the metrics, in the log and, when
 // someone uses a key that was taken away or that belongs to other clients, in the audit
 // log. The taxpayer gets an event about a key that was taken away. It does not wait for
-// the database. credential is zero when the key is not that of a credential.
+// the database. credential is zero when the key belongs to no credential.
 func (a *API) refuse(x *exchange, reason access.Reason, prefix string, credential store.Credential) {
 	client, attrs := x.address, []slog.Attr{slog.String("request_id", x.id)}
 	if prefix != "" {
@@ -77,7 +77,7 @@ func (a *API) refuse(x *exchange, reason access.Reason, prefix string, credentia
 }
 
 // refuseSource records that a message of a source was refused, in the metrics and in the
-// log. err is that of webhook.Verify.
+// log. err comes from webhook.Verify.
 func (a *API) refuseSource(x *exchange, source store.Source, err error) {
 	reason := reasonWrongSignature
 	switch {

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -112,7 +114,7 @@ func hidesStructure(path string) bool {
 		strings.Contains(path, "%3b") || strings.Contains(path, "%00")
 }
 
-// params returns the parameters of a path, or false when the path is not that of
+// params returns the parameters of a path, or false when the path does not belong to
 // the route.
 func (r *route) params(parts []string) (map[string]string, bool) {
 	if len(parts) != len(r.parts) {
@@ -168,4 +170,27 @@ func (a *API) readOpenAPI(x *exchange) error {
 	}
 	x.send(http.StatusOK, a.openapi)
 	return nil
+}
+
+// retirement announces the end of an operation on each of its answers, a year
+// or more ahead (RFC 9745, RFC 8594).
+type retirement struct {
+	deprecated time.Time // from then on clients should not use it
+	sunset     time.Time // from then on it is not served
+	page       string    // address of a page that explains the change
+	successor  string    // address of the operation to use instead
+}
+
+// announce sets the headers. It returns true from the sunset on. A nil
+// retirement announces nothing.
+func (r *retirement) announce(h http.Header, now time.Time) (ended bool) {
+	if r == nil {
+		return false
+	}
+	h.Set("Deprecation", fmt.Sprintf("@%d", r.deprecated.Unix()))
+	h.Set("Sunset", r.sunset.UTC().Format(http.TimeFormat))
+	h.Add("Link", "<"+r.page+`>; rel="deprecation"`)
+	h.Add("Link", "<"+r.page+`>; rel="sunset"`)
+	h.Add("Link", "<"+r.successor+`>; rel="successor-version"`)
+	return !now.Before(r.sunset)
 }

@@ -51,15 +51,11 @@ func newSampleRun(t *testing.T, e *env, inbox *stubInbox) *sampleRun {
 func sampleOperations(t *testing.T) []string {
 	t.Helper()
 	text, err := openapi.JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
-	if err := json.Unmarshal(text, &document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &document))
 	const first, last = "createInvoice", "deleteWebhookEndpoint"
 	var list []string
 	for _, item := range document.Paths {
@@ -68,9 +64,7 @@ func sampleOperations(t *testing.T) []string {
 			if method == "parameters" {
 				continue
 			}
-			if err := json.Unmarshal(raw, &op); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(raw, &op))
 			if op.OperationID != first && op.OperationID != last {
 				list = append(list, op.OperationID)
 			}
@@ -119,9 +113,7 @@ func (r *sampleRun) check() {
 			t.Errorf("%s: %v, %.40q", name, err, content)
 		}
 	}
-	if a := e.send(request{path: "webhook-endpoints/" + r.endpoint}); a.status != http.StatusNotFound {
-		t.Errorf("the endpoint was not deleted: %s", a)
-	}
+	wantStatus(t, "the endpoint was not deleted", e.send(request{path: "webhook-endpoints/" + r.endpoint}), http.StatusNotFound)
 	if a := e.send(request{path: "webhook-endpoints"}); !bytes.Contains(a.body, []byte("https://erp.example.com/fiscal")) {
 		t.Errorf("the endpoint was not created: %s", a)
 	}

@@ -57,24 +57,18 @@ func checkDialers(t *testing.T, dir string) []string {
 	t.Helper()
 	root := filepath.Join("..", "..", dir)
 	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var ours []string
 	for _, entry := range entries {
 		if !strings.HasSuffix(entry.Name(), ".go") || strings.HasSuffix(entry.Name(), "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, entry.Name()), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names := map[string][]string{} // forbidden names by local package name
 		for _, imported := range file.Imports {
 			path, err := strconv.Unquote(imported.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			forbidden, ok := dialers()[path]
 			if own, isOurs := strings.CutPrefix(path, module); isOurs && !ok {
 				ours = append(ours, own)

@@ -100,9 +100,7 @@ func TestSlowWritersDoNotDelayOthers(t *testing.T) {
 		eventually(t, "every header has been read", func() bool { return e.inFlight() == crowd })
 		e.wantCreations(t)
 		third := e.newTenant(1)
-		if a := third.create("large", bodyOfSize("large", 200_000)); a.status != http.StatusAccepted {
-			t.Errorf("a large creation of another tenant: %s", a)
-		}
+		wantStatus(t, "a large creation of another tenant", third.create("large", bodyOfSize("large", 200_000)), http.StatusAccepted)
 		if n := e.used("slots") + e.used("stranger_slots"); n != 0 {
 			t.Errorf("slow clients hold %d slots", n)
 		}
@@ -236,12 +234,8 @@ func TestAnswersBeingReadAreLimited(t *testing.T) {
 		if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != "1" {
 			t.Errorf("another large answer of the credential: %.200s", a)
 		}
-		if a := slow.send(request{path: "invoices?limit=1"}); a.status != http.StatusOK {
-			t.Errorf("a small answer of the credential: %s", a)
-		}
-		if a := slow.create("last", invoiceBody("last")); a.status != http.StatusAccepted {
-			t.Errorf("a creation of the credential: %s", a)
-		}
+		wantStatus(t, "a small answer of the credential", slow.send(request{path: "invoices?limit=1"}), http.StatusOK)
+		wantStatus(t, "a creation of the credential", slow.create("last", invoiceBody("last")), http.StatusAccepted)
 		if n := limited.used("slots"); n != 0 {
 			t.Errorf("slow readers hold %d slots", n)
 		}
@@ -272,9 +266,7 @@ func TestPublicRoutesAreLimitedByAddress(t *testing.T) {
 				t.Errorf("%s beyond the limit: %s", path, a)
 			}
 		}
-		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
-			t.Errorf("a tenant at the same address: %s", a)
-		}
+		wantStatus(t, "a tenant at the same address", e.send(request{path: "invoices"}), http.StatusOK)
 		for i := range 300 {
 			path := "/livez"
 			if i%10 == 0 {

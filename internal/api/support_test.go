@@ -77,13 +77,9 @@ func (e *env) breakableStore(t *testing.T) (s *store.Store, cut func()) {
 func proxyPostgres(t *testing.T, address string, carry func(client, server net.Conn)) (proxied string, stop func()) {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	socket := u.Query().Get("host") + "/.s.PGSQL.5432"
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
@@ -297,9 +293,7 @@ func forgeKey(t *testing.T, key string) string {
 	}
 	env := map[byte]string{'s': "sandbox", 'p': "production", 'c': "certification"}[key[3]]
 	forged, err := apikey.New(env, io.MultiReader(bytes.NewReader(prefix), rand.Reader))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if forged.Reveal()[:16] != key[:16] || forged.Reveal() == key {
 		t.Fatalf("%s does not have the prefix of %s, or is equal", forged.Reveal(), key)
 	}
@@ -310,9 +304,7 @@ func forgeKey(t *testing.T, key string) string {
 func unknownKey(t *testing.T, env fiscal.Environment) string {
 	t.Helper()
 	key, err := apikey.New(string(env), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return key.Reveal()
 }
 
@@ -380,4 +372,12 @@ func (e *env) sendAsync(r request) <-chan response {
 		c <- a
 	}()
 	return c
+}
+
+// must fails the test when err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

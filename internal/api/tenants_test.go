@@ -139,9 +139,7 @@ func TestKeysCursorsAndExternalIDsAreSeparate(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		n := newTenants(t, address, fiscal.Sandbox, fiscal.Certification)
-		if a := n.send(request{path: "invoices?cursor=" + n.cursor}); a.status != http.StatusBadRequest {
-			t.Errorf("cursor of another taxpayer: %s", a)
-		}
+		wantStatus(t, "cursor of another taxpayer", n.send(request{path: "invoices?cursor=" + n.cursor}), http.StatusBadRequest)
 		for name, theirs := range map[string]owned{"other": n.other, "elsewhere": n.elsewhere} {
 			// Key, external id and body of the other: a new creation, no replay and no conflict.
 			a := n.create(name+"-key-0", invoiceBody(name+"-invoice-0"))

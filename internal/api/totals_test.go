@@ -206,11 +206,7 @@ func TestLocationIsLowerCaseWhateverThePath(t *testing.T) {
 		if got := conflict.header.Get("Location"); got != want {
 			t.Errorf("Location of the conflict is %q, want %q", got, want)
 		}
-		if a := e.send(request{path: first.header.Get("Location")}); a.status != http.StatusOK {
-			t.Errorf("reading Location: %s", a)
-		}
-		if a := e.send(request{path: upper + "/" + strings.ToUpper(inv.ID)}); a.status != http.StatusOK {
-			t.Errorf("in upper case: %s", a)
-		}
+		wantStatus(t, "reading Location", e.send(request{path: first.header.Get("Location")}), http.StatusOK)
+		wantStatus(t, "in upper case", e.send(request{path: upper + "/" + strings.ToUpper(inv.ID)}), http.StatusOK)
 	})
 }

@@ -103,7 +103,7 @@ func (a *API) awaitInvoice(x *exchange, id string) (inv store.Invoice, ok bool) 
 	}
 	credential, authenticated := x.credential, x.authenticated
 	if a.stillAllowed(x) != nil {
-		// The answer is that of the credential with which the request began: the log names it.
+		// The answer belongs to the credential with which the request began: the log names it.
 		x.credential, x.authenticated = credential, authenticated
 		return store.Invoice{}, false
 	}

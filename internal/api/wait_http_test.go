@@ -174,9 +174,7 @@ func TestMalformedPreferenceIsIgnored(t *testing.T) {
 				t.Errorf("%s: %s %v", path, a, a.header)
 			}
 		}
-		if a := e.send(request{path: "invoices/" + store.NewID(), header: prefer("wait=20")}); a.status != http.StatusNotFound {
-			t.Errorf("an unknown invoice: %s", a)
-		}
+		wantStatus(t, "an unknown invoice", e.send(request{path: "invoices/" + store.NewID(), header: prefer("wait=20")}), http.StatusNotFound)
 	})
 }
 

@@ -30,9 +30,7 @@ func invoice(id string) string {
 func read(t *testing.T, text string) []*bulk.Line {
 	t.Helper()
 	lines, err := bulk.Read(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lines
 }
 
@@ -110,9 +108,7 @@ func (s *service) Invoice(context.Context, string, ...client.CallOption) (r clie
 func openJournal(t *testing.T, path string) *bulk.Journal {
 	t.Helper()
 	j, err := bulk.OpenJournal(path, "http://a", "taxpayer")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = j.Close() })
 	return j
 }
@@ -140,9 +136,7 @@ func TestARunThatEndsGoesOnWithoutASecondInvoice(t *testing.T) {
 		err := sender.Send(t.Context(), lines)
 		if err == nil {
 			s.fail = nil
-			if err := sender.Wait(t.Context(), lines); err != nil {
-				t.Fatal(err)
-			}
+			must(t, sender.Wait(t.Context(), lines))
 			for i, r := range bulk.Results(lines, j, lang.English) {
 				if r.Line != i+1 || r.Status != "accepted" || r.InvoiceID == "" || r.Error != "" {
 					t.Fatalf("%+v", r)
@@ -153,17 +147,11 @@ func TestARunThatEndsGoesOnWithoutASecondInvoice(t *testing.T) {
 		if !errors.Is(err, stop) || round > 20 {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		if err := j.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Close())
 		// A crash may cut the last line of the journal.
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, content[:len(content)-7], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(path, content[:len(content)-7], 0o600))
 	}
 	if len(s.made) != len(lines) {
 		t.Errorf("%d invoices were made of %d lines", len(s.made), len(lines))
@@ -184,9 +172,7 @@ func TestARefusedInvoiceDoesNotStopTheOthers(t *testing.T) {
 		return nil
 	}
 	j := openJournal(t, filepath.Join(t.TempDir(), "journal"))
-	if err := (&bulk.Sender{API: s, Journal: j, Parallel: 2, Language: lang.Spanish, Progress: func(bulk.Result) {}}).Send(t.Context(), lines); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&bulk.Sender{API: s, Journal: j, Parallel: 2, Language: lang.Spanish, Progress: func(bulk.Result) {}}).Send(t.Context(), lines))
 	results := bulk.Results(lines, j, lang.English)
 	if results[0].InvoiceID == "" || results[2].InvoiceID == "" || results[1].Status != bulk.Refused {
 		t.Errorf("%+v", results)
@@ -208,9 +194,7 @@ func TestAJournalBelongsToOneTaxpayer(t *testing.T) {
 	if _, err := bulk.OpenJournal(path, "http://a", "another"); !errors.Is(err, bulk.ErrOtherJournal) {
 		t.Errorf("error %v", err)
 	}
-	if err := os.WriteFile(path, []byte("other text\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("other text\n"), 0o600))
 	if _, err := bulk.OpenJournal(path, "http://a", "taxpayer"); err == nil {
 		t.Error("another file was taken as a journal")
 	}
@@ -223,16 +207,12 @@ func TestReadCSVGroupsRowsIntoInvoices(t *testing.T) {
 			"lines.description": "Producto", "lines.quantity": "Cantidad", "lines.unit_price": "Precio", "lines.billing_indicator": "Indicador"},
 		"values": {"ecf_type": "32", "currency": "DOP", "payment_type": "cash", "lines.item_kind": "product", "lines.discount": null,
 			"lines.taxes": [{"code": "ITBIS", "label": "ITBIS 18%", "rate_percent": "18"}]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines, err := bulk.ReadCSV(strings.NewReader("Factura;Fecha;Cliente;Producto;Cantidad;Precio;Indicador\r\n"+
 		"F-1;2026-11-14;Ana Pérez;Café;2;50.00;1\r\n"+
 		"F-1;2026-11-14;Ana Pérez;Azúcar;1;20.00;1\r\n"+
 		"F-2;2026-11-14;Luis;Café;x;50.00;1\r\n"), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(lines) != 2 || !lines[0].Problem.IsZero() || lines[0].Number != 2 || lines[1].Number != 4 || !strings.Contains(lines[1].Problem.String(), "lines.0.quantity") {
 		t.Fatalf("%d lines: %+v, %+v", len(lines), lines[0], lines[1])
 	}
@@ -240,9 +220,7 @@ func TestReadCSVGroupsRowsIntoInvoices(t *testing.T) {
 		Lines  []struct{ Description string } `json:"lines"`
 		Totals map[string]string              `json:"declared_totals"`
 	}
-	if err := json.Unmarshal(lines[0].Body, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(lines[0].Body, &got))
 	want := map[string]string{"subtotal": "120.00", "discount_total": "0.00", "tax_total": "21.60", "total": "141.60"}
 	if len(got.Lines) != 2 || !cmp.Equal(got.Totals, want) {
 		t.Errorf("%s", lines[0].Body)
@@ -255,9 +233,7 @@ func TestReadCSVNamesAnUnknownTaxAlone(t *testing.T) {
 	m, err := bulk.ParseMap([]byte(`{"columns": {"external_id": "Factura"}, "values": {"ecf_type": "32", "issue_date": "2026-11-14", "currency": "DOP", "payment_type": "cash",
 		"buyer.legal_name": "Ana", "lines.description": "Café", "lines.item_kind": "product", "lines.quantity": "1", "lines.unit_price": "50.00", "lines.discount": null,
 		"lines.taxes": [{"code": "ISC", "label": "ITBIS", "rate_percent": "18"}]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines, err := bulk.ReadCSV(strings.NewReader("Factura\nF-1\n"), m)
 	if err != nil || len(lines) != 1 {
 		t.Fatal(lines, err)
@@ -271,9 +247,7 @@ func TestReadCSVNamesAnUnknownTaxAlone(t *testing.T) {
 func TestReadCSVRefusesOtherEncodings(t *testing.T) {
 	t.Parallel()
 	m, err := bulk.ParseMap([]byte(`{"columns": {"external_id": "Factura", "buyer.legal_name": "Cliente"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = bulk.ReadCSV(strings.NewReader("Factura;Cliente\nF-1;Jose\nF-2;Jos\xe9 Pe\xf1a\n"), m)
 	if err == nil || !strings.Contains(err.Error(), "line 3 ") || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("a file in Windows-1252: %v, want an error that names line 3 and UTF-8", err)
@@ -283,9 +257,7 @@ func TestReadCSVRefusesOtherEncodings(t *testing.T) {
 func TestReadCSVSaysWhichColumnIsMissing(t *testing.T) {
 	t.Parallel()
 	m, err := bulk.ParseMap([]byte(`{"columns": {"external_id": "Factura", "issue_date": "Fecha"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = bulk.ReadCSV(strings.NewReader("Factura,Dia\nF-1,2026-11-14\n"), m)
 	if err == nil || !strings.Contains(err.Error(), `"Fecha" for issue_date`) || !strings.Contains(err.Error(), "Factura, Dia") {
 		t.Errorf("error %v", err)
@@ -295,5 +267,13 @@ func TestReadCSVSaysWhichColumnIsMissing(t *testing.T) {
 	}
 	if _, err := bulk.ParseMap([]byte(`{"column": {}}`)); err == nil {
 		t.Error("a map with an unknown member was taken")
+	}
+}
+
+// must fails the test when err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

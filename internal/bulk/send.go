@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -150,7 +151,7 @@ func final(status string) bool { return fiscal.Status(status).Final() }
 
 // Results returns the result of every line, in the order of the file. Without a journal
 // they are the results of the check alone. The problems that the check found are in a
-// language; the errors in the journal are in that of the answers of the service.
+// language; the errors in the journal are in the language of the answers.
 func Results(lines []*Line, j *Journal, in lang.Language) []Result {
 	out := make([]Result, 0, len(lines))
 	for _, l := range lines {
@@ -169,4 +170,42 @@ func result(l *Line, j *Journal, in lang.Language) Result {
 		}
 	}
 	return Result{Line: l.Number, ExternalID: l.ExternalID, Status: NotSent}
+}
+
+// An answerError is an error of the client, in both languages.
+type answerError struct {
+	lang.Message
+	cause error
+}
+
+// Error returns the English text.
+func (e *answerError) Error() string { return e.String() }
+
+// Unwrap returns the error of the client.
+func (e *answerError) Unwrap() error { return e.cause }
+
+// AnswerError says in both languages what the service answered to a request that failed,
+// or that it did not answer. Other errors stay as they are.
+func AnswerError(err error) error {
+	var (
+		answer *client.Error
+		none   *client.ConnectionError
+	)
+	switch {
+	case errors.As(err, &none):
+		return &answerError{cause: err, Message: lang.Messagef("the service does not answer: %s [%s]", "el servicio no responde: %s [%s]", none.Err, none.RequestID)}
+	case !errors.As(err, &answer):
+		return err
+	}
+	text := lang.Literal(answer.Message)
+	if len(answer.Details) > 0 {
+		first := answer.Details[0]
+		text = lang.Messagef("%s (%s: %s; %d in all)", "%s (%s: %s; %d en total)", text, first.Field, first.Message, len(answer.Details))
+	}
+	request := ""
+	if answer.RequestID != "" {
+		request = fmt.Sprintf(" [%s]", answer.RequestID)
+	}
+	return &answerError{cause: err, Message: lang.Messagef("the service answered %d %s: %s%s", "el servicio respondió %d %s: %s%s",
+		answer.HTTPStatus, answer.Code, text, request)}
 }

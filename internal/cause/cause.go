@@ -1,5 +1,5 @@
-// Package cause says why something waits, failed or changed: a kind with arguments, which is
-// stored as such and read in either language. No program reads a sentence.
+// Package cause says why something waits, failed or changed. A cause is stored as a kind with
+// arguments, and its reader renders it in either language. No program decides by a sentence.
 package cause
 
 import (
@@ -12,8 +12,8 @@ import (
 )
 
 // A Cause is a kind with its arguments in their stored form; empty when there is none. A
-// sentence that an earlier release has stored is a cause too, and every reader gets it as it
-// is. A Cause is an error, for what fails because of it.
+// sentence that an earlier release has stored is a cause too: one that no kind says is shown
+// as it is. A Cause is an error, for what fails because of it.
 type Cause string
 
 // heldMark begins the stored form of a cause that needs a person, so that a statement finds
@@ -98,20 +98,25 @@ func Words(messages []string) lang.Message {
 	return lang.Join(parts, "; ")
 }
 
-// decode returns the parts of a cause; false for a sentence of an earlier release.
+// decode returns the parts of a cause; false for a sentence without a kind.
 func (c Cause) decode() (s stored, ok bool) {
 	text := strings.TrimPrefix(string(c), heldMark)
-	err := json.Unmarshal([]byte(text), &s)
-	return s, err == nil && s.Kind != ""
+	if err := json.Unmarshal([]byte(text), &s); err == nil && s.Kind != "" {
+		return s, true
+	}
+	return ofSentence(text)
 }
 
-// Kind returns the kind of the cause: Text for a sentence of an earlier release.
+// Kind returns the kind of the cause: Text for a sentence without one.
 func (c Cause) Kind() Kind {
 	if s, ok := c.decode(); ok {
 		return find(s.Kind)
 	}
 	return Text
 }
+
+// Altered reports whether the stored bytes of a document are not what was signed or sent.
+func (c Cause) Altered() bool { return c.Kind() == Altered || c.Kind() == SentOtherBytes }
 
 // Held reports whether a person must decide before anything goes on.
 func (c Cause) Held() bool { return strings.HasPrefix(string(c), heldMark) }

@@ -129,3 +129,44 @@ func TestEveryKindIsListed(t *testing.T) {
 		t.Errorf("the source has the kinds %v, the list %v", codes, listed)
 	}
 }
+
+// The sentences are those that earlier releases have stored.
+func TestSentencesOfEarlierReleasesAreReadInEitherLanguage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ sentence, en, es string }{
+		{"registered", "", "registrado"},
+		{"scenario rejected", "", "escenario de prueba rejected"},
+		{"the authority's verdict: [613] a; [614] b: c", "", "veredicto de la DGII: [613] a; [614] b: c"},
+		{"decided by an operator: portal: ticket 1\nand more", "", "decidido por un operador: portal: ticket 1\nand more"},
+		{"number replaced: E310000000001: the range ended", "", "se sustituyó la secuencia E310000000001: the range ended"},
+		{
+			"The authority holds another document under our number. The number range is fenced. [1] a", "",
+			"La DGII tiene otro comprobante con nuestra secuencia. El rango quedó bloqueado. [1] a",
+		},
+		{
+			"the clock of this node is 5s ahead of the database's: set the clock of this machine", "",
+			"el reloj de este servidor adelanta 5s al de la base de datos: corrija la hora de este servidor",
+		},
+		{string(heldMark) + New(RangeEnded, "2026-12-31").In(lang.English)[len(heldMark):], "", New(RangeEnded, "2026-12-31").In(lang.Spanish)},
+		{
+			"dgii: reception: the tax authority has not received the document: HTTP 429: try again in 1s",
+			"the tax authority has not received the document (reception): HTTP 429: try again in 1s",
+			"la DGII no recibió el comprobante (reception): HTTP 429: try again in 1s",
+		},
+		{"dgii: state: the tax authority does not answer", "the tax authority does not answer (state)", "la DGII no responde (state)"},
+		{
+			"dgii: the buyer's receiver did not acknowledge the document: status_500",
+			"the buyer's receiver did not acknowledge the document: status_500", "el receptor del comprador no confirmó el comprobante: status_500",
+		},
+		{"registered by somebody", "", "registered by somebody"},
+		{"dgii: reception: something else", "", "dgii: reception: something else"},
+	} {
+		if test.en == "" {
+			test.en = test.sentence
+		}
+		c := Cause(test.sentence)
+		if en, es := c.In(lang.English), c.In(lang.Spanish); en != test.en || es != test.es {
+			t.Errorf("%q is read as\n%q and\n%q", test.sentence, en, es)
+		}
+	}
+}

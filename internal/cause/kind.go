@@ -75,14 +75,14 @@ var (
 	NoCertificate      = Kind{code: "no_certificate", text: lang.Text("the taxpayer has no certificate in this environment", "el contribuyente no tiene certificado en este ambiente")}
 	CertificateExpired = Kind{code: "certificate_expired", text: lang.Text("the certificate has expired", "el certificado venció")}
 	CertificateEarly   = Kind{code: "certificate_early", text: lang.Text("the certificate is not valid yet", "el certificado todavía no está vigente")}
-	CertificateRevoked = Kind{code: "certificate_revoked", text: lang.Text("the certificate is revoked", "el certificado está revocado")} // Of differences between a document and what the authority shows: theirs, ours.
+	CertificateRevoked = Kind{code: "certificate_revoked", text: lang.Text("the certificate is revoked", "el certificado está revocado")}
 
 	// Of differences between a document and what the authority shows: theirs, ours.
 	DifferenceNotFound     = Kind{code: "difference_not_found", text: lang.Text("the tax authority does not have the document", "la DGII no tiene el documento")} // without arguments
 	DifferenceState        = Kind{code: "difference_state", text: lang.Text("the tax authority shows the state %s", "la DGII muestra el estado %s")}
 	DifferenceSecurityCode = Kind{code: "difference_security_code", text: lang.Text("the tax authority shows the security code %s instead of %s", "la DGII muestra el código de seguridad %s en lugar de %s")}
 	DifferenceTotal        = Kind{code: "difference_total", text: lang.Text("the tax authority shows the total %s instead of %s", "la DGII muestra el total %s en lugar de %s")}
-	DifferenceBuyer        = Kind{code: "difference_buyer", text: lang.Text("the tax authority shows the buyer %s instead of %s", "la DGII muestra el comprador %s en lugar de %s")} // Of calls. The first argument is the service, the last one [details].
+	DifferenceBuyer        = Kind{code: "difference_buyer", text: lang.Text("the tax authority shows the buyer %s instead of %s", "la DGII muestra el comprador %s en lugar de %s")}
 
 	// Of calls: service [details].
 	CallNotReceived  = Kind{code: "call_not_received", text: lang.Text("the tax authority has not received the document (%s)", "la DGII no recibió el comprobante (%s)")}

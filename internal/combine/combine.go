@@ -1,5 +1,5 @@
-// Package combine lets concurrent calls share their work. While one runs, the next ones
-// wait; then the first of them leads and does the work of all that wait.
+// Package combine lets concurrent calls share their work. While one call runs, later calls
+// wait. Then the first of these does the work of all that wait: it leads.
 package combine
 
 import (
@@ -124,7 +124,7 @@ func (g *Group[T]) lead(ctx context.Context, c *Call[T]) {
 	g.Run(ctx, slices.Clone(calls))
 }
 
-// take adds the calls that wait to those of a leader.
+// take adds the calls that wait to the calls of a leader.
 func (g *Group[T]) take(calls []*Call[T]) []*Call[T] {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,4 +180,49 @@ func TestAPanicOfTheLeaderEndsAllCalls(t *testing.T) {
 		e.start(t.Context(), "c")
 		e.want("[]", map[string]error{"b": combine.ErrNotEnded})
 	})
+}
+
+// Calls come, give up and panic at any time. Each one that returns without an error has run
+// once, one that was cancelled or came too late has not run, and no call waits for ever.
+func TestEveryCallLearnsWhetherItRan(t *testing.T) {
+	t.Parallel()
+	for _, g := range []*combine.Group[int]{
+		{}, {Max: 3}, {Leaders: 2, Patience: 30 * time.Microsecond}, {Max: 2, Patience: 50 * time.Microsecond, Late: errPlanted}, {Gather: 10 * time.Microsecond},
+		{Match: func(a, b int) bool { return a%3 == b%3 }},
+	} {
+		const n = 2000
+		ran := make([]atomic.Int32, n)
+		g.Run = func(_ context.Context, calls []*combine.Call[int]) {
+			for _, c := range calls {
+				ran[c.Value].Add(1)
+			}
+			if calls[0].Value%97 == 0 {
+				panic("planted")
+			}
+			combine.SetAll(calls, nil)
+		}
+		var all sync.WaitGroup
+		for i := range n {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7+1)*20*time.Microsecond)
+				defer cancel()
+				err := combine.ErrNotEnded
+				func() {
+					defer func() { _ = recover() }()
+					err = g.Do(ctx, i)
+				}()
+				want := int32(1)
+				if err != nil && !errors.Is(err, combine.ErrNotEnded) {
+					want = 0
+				}
+				if got := ran[i].Load(); got != want {
+					t.Errorf("call %d ran %d times: %v", i, got, err)
+				}
+			})
+		}
+		all.Wait()
+		if g.Waiting() != 0 {
+			t.Errorf("%d calls wait", g.Waiting())
+		}
+	}
 }

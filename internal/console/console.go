@@ -42,7 +42,7 @@ import (
 )
 
 // Options are what a Console needs. All fields but Limit, RequireSecondFactor, Trusted,
-// ReceiverURL and those of the authority are required.
+// ReceiverURL and the fields of the authority are required.
 type Options struct {
 	Store       *store.Store
 	People      *people.People

@@ -175,7 +175,11 @@ func (x *request) warn(a *advice, f documentFacts) {
 		a.Steps = append(a.Steps, x.text("advice.no_job_do"))
 	}
 	if f.Job != nil && f.Job.Cause.Held() {
-		a.Tone, a.Title, a.Steps = warn, x.text("advice.held.title"), []string{x.text("advice.held.do")}
+		about := "held"
+		if f.Job.Cause.Altered() {
+			about = "altered"
+		}
+		a.Tone, a.Title, a.Steps = warn, x.text("advice."+about+".title"), []string{x.text("advice." + about + ".do")}
 		a.Reasons = []reason{{Meaning: x.cause(f.Job.Cause)}}
 		return
 	}

@@ -165,11 +165,7 @@ func (v *xmlView) addRows(e xmlsig.Element, depth int) {
 const pdfPolicy = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 
 // showPDF answers the printed page of a document: inside of a frame, or as a download.
-func (c *Console) showPDF(x *request) error {
-	inv, err := x.document()
-	if err != nil {
-		return err
-	}
+func (c *Console) showPDF(x *request, inv store.Invoice) error {
 	read := c.o.Pipeline.PDF
 	if name := x.URL.Query().Get("format"); name != "" {
 		format, err := printed.ParseFormat(name)
@@ -185,11 +181,7 @@ func (c *Console) showPDF(x *request) error {
 }
 
 // downloadXML answers the signed XML of a document.
-func (c *Console) downloadXML(x *request) error {
-	inv, err := x.document()
-	if err != nil {
-		return err
-	}
+func (c *Console) downloadXML(x *request, inv store.Invoice) error {
 	return x.file(inv, c.o.Pipeline.XML, ".xml", "application/xml")
 }
 

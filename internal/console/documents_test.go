@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/dossier"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -30,6 +31,19 @@ func (a answer) want(t *testing.T, texts ...string) {
 			continue
 		}
 		rest = after
+	}
+}
+
+// wantAnswer fails the test when an answer has another status, or lacks a text.
+func wantAnswer(t *testing.T, what string, a answer, status int, texts ...string) {
+	t.Helper()
+	if a.StatusCode != status {
+		t.Errorf("%s: want %d, got %d", what, status, a.StatusCode)
+	}
+	for _, text := range texts {
+		if !strings.Contains(a.body, text) {
+			t.Errorf("%s: the page (%d) lacks %s", what, a.StatusCode, text)
+		}
 	}
 }
 
@@ -117,9 +131,7 @@ func TestFiltersThatAreNotValid(t *testing.T) {
 		}
 		got.want(t, `value="conservado"`, `id="`+id+`-error"`)
 	}
-	if got := b.get("/console/documents?cursor=other"); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("a cursor of another list: %d", got.StatusCode)
-	}
+	wantAnswer(t, "a cursor of another list", b.get("/console/documents?cursor=other"), http.StatusSeeOther)
 	b.get("/console/documents").want(t, "Todavía no hay comprobantes")
 }
 
@@ -150,9 +162,7 @@ func TestPagesAndCSVOfDocuments(t *testing.T) {
 	if !strings.Contains(file.Header.Get("Content-Disposition"), "attachment") {
 		t.Error("the CSV file is no download")
 	}
-	if got := b.get("/console/documents.csv?status=x"); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("CSV with a wrong filter: %d", got.StatusCode)
-	}
+	wantAnswer(t, "CSV with a wrong filter", b.get("/console/documents.csv?status=x"), http.StatusBadRequest)
 }
 
 // The page of a rejected document says first why, and then what to do, in the language
@@ -241,9 +251,7 @@ func TestADeveloperSeesNoLiveDocuments(t *testing.T) {
 	}
 	e := newEnv(t)
 	sandbox, _ := e.signedIn(store.RoleDeveloper, e.taxpayer)
-	if got := sandbox.get(documentsAddress); got.StatusCode != http.StatusOK {
-		t.Errorf("the documents of the sandbox: %d", got.StatusCode)
-	}
+	wantAnswer(t, "the documents of the sandbox", sandbox.get(documentsAddress), http.StatusOK)
 }
 
 // Every address of a document answers 404 to a person of another taxpayer, and in another
@@ -270,9 +278,7 @@ func TestDocumentsOfOtherTaxpayersDoNotExist(t *testing.T) {
 	}
 	other := newNode(t, w.address, w.clock, w.keys) // of the sandbox
 	operator, _ := other.signedIn(store.RoleOperator)
-	if got := operator.get("/console/documents/" + inv.DocumentID); got.StatusCode != http.StatusNotFound {
-		t.Errorf("the sandbox shows a document of another environment: %d", got.StatusCode)
-	}
+	wantAnswer(t, "the sandbox shows a document of another environment", operator.get("/console/documents/"+inv.DocumentID), http.StatusNotFound)
 	if got := own.get("/console/documents/" + inv.ID); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/console/documents/"+inv.DocumentID {
 		t.Errorf("the id of the invoice: %d", got.StatusCode)
 	}
@@ -330,9 +336,7 @@ func TestAnOperatorResolvesAnUnknownOutcome(t *testing.T) {
 			t.Errorf("a form without evidence: %d", wrong.StatusCode)
 		}
 		wrong.want(t, `id="as-error"`, `id="evidence-error"`)
-		if got := operator.post(page+"/resend", "reason", "no llegó"); got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got.body, "No se cambió nada") {
-			t.Errorf("sending again without a look-up: %d", got.StatusCode)
-		}
+		wantAnswer(t, "sending again without a look-up", operator.post(page+"/resend", "reason", "no llegó"), http.StatusUnprocessableEntity, "No se cambió nada")
 		if got := operator.post(page+"/resolve", "as", "rejected", "evidence", "Oficina Virtual: no existe"); got.StatusCode != http.StatusSeeOther {
 			t.Fatalf("resolve answered %d: %s", got.StatusCode, got.body)
 		}
@@ -435,9 +439,7 @@ func TestTheFirstPageCountsTheDocumentsOfTheViewer(t *testing.T) {
 		other.get("/console/").want(t, `class="figure">0<`)
 		tag := own.get("/console/overview/live").Header.Get("ETag")
 		own.header.Set("If-None-Match", tag)
-		if got := own.get("/console/overview/live"); got.StatusCode != http.StatusNotModified {
-			t.Errorf("an unchanged overview: %d", got.StatusCode)
-		}
+		wantAnswer(t, "an unchanged overview", own.get("/console/overview/live"), http.StatusNotModified)
 	})
 }
 
@@ -454,9 +456,7 @@ func TestADocumentOfTheSandbox(t *testing.T) {
 		t.Error("the page says that the authority has accepted the document, or that it can be printed")
 	}
 	got.want(t, "Aceptado en pruebas. No tiene valor fiscal.", "Servicio de mantenimiento", "RD$\u00a01,180.00", "no se firma ni se imprime nada")
-	if got := operator.post(page+"/resolve", "as", "rejected", "evidence", "x"); got.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("a decision in the sandbox: %d", got.StatusCode)
-	}
+	wantAnswer(t, "a decision in the sandbox", operator.post(page+"/resolve", "as", "rejected", "evidence", "x"), http.StatusUnprocessableEntity)
 }
 
 // The page of a document has the deliveries of its events, with the last answer of the
@@ -537,6 +537,25 @@ func TestShortDurations(t *testing.T) {
 
 // A document whose number range ended before it was sent is held. An operator gives it a
 // new number in the console.
+// A document whose stored bytes have changed is held too. A new number would not help it.
+func TestAnAlteredDocumentGetsNoNewNumber(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "sqlite")
+	w := newLiveEnv(t, address)
+	_, err := w.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.Reception}, Action: simulator.Action{Fault: "F09"}, Count: 4})
+	w.must(err)
+	inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
+	w.drive(0)
+	_, err = storetest.OpenSQL(t, address).ExecContext(t.Context(), `UPDATE jobs SET last_error = $1`, cause.New(cause.Altered))
+	w.must(err)
+	operator, _ := w.signedIn(store.RoleOperator)
+	page := operator.get(documentAddress(inv.DocumentID))
+	page.want(t, "Retenido: sus bytes guardados cambiaron.")
+	if strings.Contains(page.body, "Tomar una secuencia nueva") {
+		t.Error("the page offers a new number")
+	}
+}
+
 func TestAnOperatorGivesAHeldDocumentANewNumber(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
@@ -570,9 +589,7 @@ func TestAnOperatorGivesAHeldDocumentANewNumber(t *testing.T) {
 	operator.get(page).want(t, "Held: its number range ended before it was sent.", "The number range ended on "+today, "Take a new number")
 	operator.get(workAddress).want(t, "Held: open it and decide what to do.")
 	w.must(w.o.People.SetPreferences(t.Context(), u.ID, "es", ""))
-	if got := operator.post(page+"/resend", "number", "new", "reason", ""); got.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("without a reason: %d", got.StatusCode)
-	}
+	wantAnswer(t, "without a reason", operator.post(page+"/resend", "number", "new", "reason", ""), http.StatusUnprocessableEntity)
 	if got := operator.post(page+"/resend", "number", "new", "reason", "venció el rango"); got.StatusCode != http.StatusSeeOther {
 		t.Fatalf("reissue answered %d", got.StatusCode)
 	}
@@ -584,7 +601,5 @@ func TestAnOperatorGivesAHeldDocumentANewNumber(t *testing.T) {
 	if found, err := w.o.Store.DocumentsByValue(t.Context(), store.Within{Environment: w.scope.Environment, All: true}, "E310000000001"); err != nil || len(found) != 1 {
 		t.Errorf("the old number finds %v, %v", found, err)
 	}
-	if got := operator.post(page+"/resend", "number", "new", "reason", "otra vez"); got.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("an accepted document took another number: %d", got.StatusCode)
-	}
+	wantAnswer(t, "an accepted document took another number", operator.post(page+"/resend", "number", "new", "reason", "otra vez"), http.StatusUnprocessableEntity)
 }

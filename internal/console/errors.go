@@ -52,7 +52,7 @@ func (c *Console) answerError(x *request, err error) {
 	}
 	shown := x.pageErrorOf(err)
 	if shown == errInternal || shown == errUnavailable {
-		// The log has the address of the table and not that of the request, which may
+		// The log has the address of the table and not of the request, which may
 		// contain the link of a person.
 		address := "unknown"
 		if x.page != nil {
@@ -65,7 +65,7 @@ func (c *Console) answerError(x *request, err error) {
 	case errBusy, errCrowded, errUnavailable:
 		x.w.Header().Set("Retry-After", "5")
 	case errLimited:
-		// A page would cost as much as the one that was refused.
+		// A page would cost as much as the refused page.
 		x.w.Header().Set("Retry-After", "60") // the length of the window
 		http.Error(x.w, x.text("error.limited.text")+" "+x.text("error.limited.next"), shown.status)
 		return

@@ -54,9 +54,7 @@ func TestAPersonExportsAMonth(t *testing.T) {
 		if got := b.post(exportsAddress, "from", "x", "to", ""); !strings.Contains(got.body, `id="to-error"`) || !strings.Contains(got.body, `id="from-error"`) {
 			t.Errorf("wrong dates answered %d", got.StatusCode)
 		}
-		if got := b.post(exportsAddress, "taxpayer", other, "from", "2026-11-01", "to", "2026-11-30"); got.StatusCode != http.StatusNotFound {
-			t.Errorf("another taxpayer's export answered %d", got.StatusCode)
-		}
+		wantAnswer(t, "another taxpayer's export", b.post(exportsAddress, "taxpayer", other, "from", "2026-11-01", "to", "2026-11-30"), http.StatusNotFound)
 		if got := b.post(exportsAddress, "from", "2026-11-01", "to", "2026-11-30", "include", "pdf"); got.StatusCode != http.StatusSeeOther {
 			t.Fatalf("the export answered %d", got.StatusCode)
 		}
@@ -70,15 +68,11 @@ func TestAPersonExportsAMonth(t *testing.T) {
 		if _, err := archive.Open("documents.csv"); err != nil {
 			t.Error(err)
 		}
-		if got := stranger.get(link).StatusCode; got != http.StatusNotFound {
-			t.Errorf("a stranger gets %d", got)
-		}
+		wantAnswer(t, "a stranger", stranger.get(link), http.StatusNotFound)
 		if got := stranger.get(exportsAddress).body; strings.Contains(got, link) {
 			t.Error("a stranger sees the export")
 		}
-		if got := auditor.get(link).StatusCode; got != http.StatusOK {
-			t.Errorf("an auditor gets %d", got)
-		}
+		wantAnswer(t, "an auditor", auditor.get(link), http.StatusOK)
 		if got := auditor.get(exportsAddress).body; strings.Contains(got, "<form method=\"post\" action=\"/console/exports") {
 			t.Error("an auditor sees the form")
 		}
@@ -88,15 +82,9 @@ func TestAPersonExportsAMonth(t *testing.T) {
 			t.Errorf("the audit log has %+v", entries)
 		}
 		remove := strings.TrimSuffix(link, "/file") + "/delete"
-		if got := stranger.post(remove).StatusCode; got != http.StatusNotFound {
-			t.Errorf("a stranger deletes: %d", got)
-		}
-		if got := b.post(remove).StatusCode; got != http.StatusSeeOther {
-			t.Errorf("delete answered %d", got)
-		}
-		if got := b.get(link).StatusCode; got != http.StatusNotFound {
-			t.Errorf("a deleted export answered %d", got)
-		}
+		wantAnswer(t, "a stranger deletes", stranger.post(remove), http.StatusNotFound)
+		wantAnswer(t, "delete", b.post(remove), http.StatusSeeOther)
+		wantAnswer(t, "a deleted export", b.get(link), http.StatusNotFound)
 	})
 }
 
@@ -130,16 +118,10 @@ func TestEveryNodeServesAnExport(t *testing.T) {
 			t.Errorf("a part of the file: %d %q", part.StatusCode, part.body)
 		}
 		b.header.Del("Range")
-		if got := stranger.get(link).StatusCode; got != http.StatusNotFound {
-			t.Errorf("a stranger gets %d", got)
-		}
-		if got := b.post(strings.TrimSuffix(link, "/file") + "/delete").StatusCode; got != http.StatusSeeOther {
-			t.Errorf("delete answered %d", got)
-		}
+		wantAnswer(t, "a stranger", stranger.get(link), http.StatusNotFound)
+		wantAnswer(t, "delete", b.post(strings.TrimSuffix(link, "/file")+"/delete"), http.StatusSeeOther)
 		b.handler = one.Console
-		if got := b.get(link).StatusCode; got != http.StatusNotFound {
-			t.Errorf("the first node still serves a deleted export: %d", got)
-		}
+		wantAnswer(t, "the first node still serves a deleted export", b.get(link), http.StatusNotFound)
 	})
 }
 

@@ -235,3 +235,29 @@ var icons = map[string]string{
 	"copy":         `<path d="M7 7h9.500v9.500H7zM13 7V3.500H3.500V13H7"/>`,
 	"empty":        `<path d="M3 11l2.4-7h9.200L17 11v5.500H3zM3 11h4.200c.2 1.6 1.3 2.4 2.8 2.400s2.6-.8 2.8-2.400H17"/>`,
 }
+
+// duration writes a length of time with a unit that people read: 85 ms, 1.4 s, 3 min, 2.5 h.
+func duration(d time.Duration) string {
+	sign := ""
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	switch {
+	case d < time.Second:
+		return sign + strconv.FormatInt(d.Milliseconds(), 10) + "\u00a0ms"
+	case d < time.Minute:
+		return sign + decimalOf(uint64(d/(100*time.Millisecond))) + "\u00a0s"
+	case d < 2*time.Hour:
+		return sign + strconv.FormatInt(int64(d/time.Minute), 10) + "\u00a0min"
+	}
+	return sign + decimalOf(uint64(d/(6*time.Minute))) + "\u00a0h"
+}
+
+// decimalOf writes a number of tenths, without a zero at the end.
+func decimalOf(tenths uint64) string {
+	text := strconv.FormatUint(tenths/10, 10)
+	if rest := tenths % 10; rest != 0 {
+		text += "." + strconv.FormatUint(rest, 10)
+	}
+	return text
+}

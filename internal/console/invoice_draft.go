@@ -213,7 +213,7 @@ func (x *request) fieldOf(path string) (name, label string) {
 }
 
 // problemText returns what is wrong with a field and what to do, in the language of the
-// person: the text of the field where there is one, else that of the code.
+// person: the text of the field where there is one, else the text of the code.
 func (x *request) problemText(p fiscal.Problem) string {
 	key := "form.problem." + p.Code
 	if special := key + "." + generic(p.Field); x.has(special) {

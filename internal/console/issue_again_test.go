@@ -119,9 +119,7 @@ func TestASaleIsNotIssuedTwice(t *testing.T) {
 		}
 		w.setStatus(inv, fiscal.ValidationFailed)
 		b.get(form).want(t, `name="lines.0.description"`)
-		if got := b.send(http.MethodPost, issueAddress, opened); got.StatusCode != http.StatusSeeOther {
-			t.Errorf("a sale that may be issued again answers %d", got.StatusCode)
-		}
+		wantAnswer(t, "a sale that may be issued again", b.send(http.MethodPost, issueAddress, opened), http.StatusSeeOther)
 	})
 }
 
@@ -174,9 +172,7 @@ func TestARejectedSaleHasOneCopy(t *testing.T) {
 				t.Errorf("the next copy has the key %s", got)
 			}
 		}
-		if got := b.send(http.MethodPost, issueAddress, formOf(b.get(form).body)); got.StatusCode != http.StatusSeeOther {
-			t.Errorf("the third try answers %d", got.StatusCode)
-		}
+		wantAnswer(t, "the third try", b.send(http.MethodPost, issueAddress, formOf(b.get(form).body)), http.StatusSeeOther)
 	})
 }
 

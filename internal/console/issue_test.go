@@ -149,9 +149,7 @@ func TestLinesAreAddedAndRemoved(t *testing.T) {
 	}
 	// A line in which nothing is written does not count.
 	fields := e.invoiceFields("lines.1.quantity", "1", "lines.1.billing_indicator", "1", "lines.1.item_kind", "product")
-	if got := b.send(http.MethodPost, issueAddress, fields); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("a form with an empty line answered %d", got.StatusCode)
-	}
+	wantAnswer(t, "a form with an empty line", b.send(http.MethodPost, issueAddress, fields), http.StatusSeeOther)
 }
 
 // While a person writes, the server answers totals of what is complete, and stores nothing.
@@ -217,9 +215,7 @@ func TestRefusedInvoices(t *testing.T) {
 		return tx.Suspend(t.Context(), store.Suspension{Subject: store.TaxpayerSubject(e.taxpayer), At: e.clock.Now()})
 	}))
 	got := b.send(http.MethodPost, issueAddress, e.invoiceFields("idempotency_key", "form-3", "external_id", "F-3"))
-	if got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got.body, "suspendido") {
-		t.Errorf("a suspended taxpayer answered %d", got.StatusCode)
-	}
+	wantAnswer(t, "a suspended taxpayer", got, http.StatusUnprocessableEntity, "suspendido")
 	if n := len(e.onlyInvoices()); n != 1 {
 		t.Errorf("%d invoices, want 1", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -48,10 +49,28 @@ func live(address string, see []store.Role, handle func(*request) error) page {
 	return p
 }
 
+// on returns the handler of a page of one object: read returns the object of the address,
+// and fails when the person does not see it.
+func on[T any](read func(*request) (T, error), handle func(*request, T) error) func(*request) error {
+	return func(x *request) error {
+		found, err := read(x)
+		if err != nil {
+			return err
+		}
+		return handle(x, found)
+	}
+}
+
+// updates returns the handler of a fragment that updates itself: a template with what read
+// returns.
+func updates[T any](name string, read func(*request) (T, error)) func(*request) error {
+	return on(read, func(x *request, data T) error { return x.fragment(name, data) })
+}
+
 // everyone returns all roles.
 func everyone() []store.Role { return store.Roles() }
 
-// documentReaders returns the roles that see documents. Developers see those of the sandbox
+// documentReaders returns the roles that see documents. Developers see documents of the sandbox
 // only.
 func (c *Console) documentReaders() []store.Role {
 	if c.o.Environment == fiscal.Sandbox {
@@ -135,4 +154,59 @@ func (c *Console) mayUse(role store.Role, method, address string) bool {
 		return p.method == method && p.address == address && !p.public && slices.Contains(p.see, role) &&
 			(!p.changes() || slices.Contains(p.act, role))
 	})
+}
+
+// navGroup is a group of links to pages.
+type navGroup struct {
+	Label string
+	Links []navLink
+}
+
+type navLink struct {
+	Address, Label, Icon string
+	Current              bool // the page itself, or one below it
+}
+
+// navigation returns the links to the pages that a role may see.
+func (c *Console) navigation(role store.Role, path string, language lang.Language) []navGroup {
+	text := func(key string) string {
+		word, _ := c.texts.Text(language, key) // a test compares the keys with the texts
+		return word
+	}
+	var shown []navGroup
+	for _, group := range navGroups() {
+		one := navGroup{Label: text("nav." + group.name)}
+		for _, name := range group.pages {
+			address := "/console/" + name
+			seen := address
+			if name == "overview" {
+				address, seen = "/console/", overviewLive
+			}
+			if c.mayUse(role, http.MethodGet, seen) {
+				one.Links = append(one.Links, navLink{
+					Address: address, Label: text("nav." + name), Icon: name,
+					Current: path == address || address != "/console/" && strings.HasPrefix(path, address+"/"),
+				})
+			}
+		}
+		if len(one.Links) > 0 {
+			shown = append(shown, one)
+		}
+	}
+	return shown
+}
+
+// navGroups returns the names of all pages with a link, in the order of the navigation.
+func navGroups() []struct {
+	name  string
+	pages []string
+} {
+	return []struct {
+		name  string
+		pages []string
+	}{
+		{"daily", []string{"overview", "documents", "work", "exports"}},
+		{"integration", []string{"requests", "webhooks", "keys"}},
+		{"service", []string{"taxpayers", "authority", "users", "audit"}},
+	}
 }

@@ -2,9 +2,13 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
+	"strings"
+
+	"rsc.io/qr"
 
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -179,4 +183,50 @@ func (c *Console) removeSecondFactor(x *request) error {
 		return x.renderAccount(http.StatusUnprocessableEntity, accountView{FactorForm: f})
 	}
 	return x.done(accountAddress, "account.factor_removed")
+}
+
+// browserName returns a short name of a browser and its system, from the header that the
+// browser sends. It returns the beginning of an unknown header.
+func browserName(agent string) string {
+	first := func(pairs ...[2]string) string {
+		for _, pair := range pairs {
+			if strings.Contains(agent, pair[0]) {
+				return pair[1]
+			}
+		}
+		return ""
+	}
+	browser := first([2]string{"Edg/", "Edge"}, [2]string{"OPR/", "Opera"}, [2]string{"Firefox/", "Firefox"}, [2]string{"SamsungBrowser/", "Samsung Internet"},
+		[2]string{"Chrome/", "Chrome"}, [2]string{"CriOS/", "Chrome"}, [2]string{"FxiOS/", "Firefox"}, [2]string{"Safari/", "Safari"}, [2]string{"curl/", "curl"})
+	system := first([2]string{"Android", "Android"}, [2]string{"iPhone", "iPhone"}, [2]string{"iPad", "iPad"}, [2]string{"Windows", "Windows"},
+		[2]string{"Mac OS X", "macOS"}, [2]string{"CrOS", "ChromeOS"}, [2]string{"Linux", "Linux"})
+	switch {
+	case browser == "" && agent == "":
+		return "–"
+	case browser == "":
+		return agent[:min(len(agent), 40)]
+	case system == "":
+		return browser
+	}
+	return browser + " · " + system
+}
+
+// qrCode returns a QR code as a picture, black on white in every theme.
+func qrCode(text, label string) (template.HTML, error) {
+	code, err := qr.Encode(text, qr.M)
+	if err != nil {
+		return "", fmt.Errorf("console: QR code: %w", err)
+	}
+	const quiet = 4 // modules around the code, which a reader needs
+	var path strings.Builder
+	for y := range code.Size {
+		for x := range code.Size {
+			if code.Black(x, y) {
+				fmt.Fprintf(&path, "M%d %dh1v1h-1z", x+quiet, y+quiet)
+			}
+		}
+	}
+	size := code.Size + 2*quiet
+	return template.HTML(fmt.Sprintf(`<svg class="qr" viewBox="0 0 %[1]d %[1]d" role="img" aria-label="%[2]s" shape-rendering="crispEdges">`+ //nolint:gosec // escaped
+		`<rect width="%[1]d" height="%[1]d" fill="#fff"/><path fill="#000" d="%[3]s"/></svg>`, size, template.HTMLEscapeString(label), path.String())), nil
 }

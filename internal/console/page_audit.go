@@ -80,7 +80,7 @@ func (c *Console) showAudit(x *request) error {
 		view.Newest = auditLink(query, "before", "")
 	}
 	if !f.ok() {
-		return x.renderStatus(http.StatusUnprocessableEntity, "audit", x.text("audit.title"), view)
+		return x.renderStatus(http.StatusUnprocessableEntity, "audit", x.text("nav.audit"), view)
 	}
 	entries, err := c.o.Store.AuditEntriesBefore(x.Context(), filter, before, auditRows+1)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Console) showAudit(x *request) error {
 			return err
 		}
 	}
-	return x.render("audit", x.text("audit.title"), view)
+	return x.render("audit", x.text("nav.audit"), view)
 }
 
 // wholeObject is an object with a whole id, which an index finds.
@@ -107,16 +107,9 @@ var wholeObject = regexp.MustCompile(`^[a-z_]+:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9
 // auditLink returns the address of the page with one parameter changed; an empty value
 // removes it.
 func auditLink(query url.Values, name, value string) string {
-	changed := maps.Clone(query)
-	changed.Del("verify")
-	changed.Del(name)
-	if value != "" {
-		changed.Set(name, value)
-	}
-	if len(changed) == 0 {
-		return auditAddress
-	}
-	return auditAddress + "?" + changed.Encode()
+	change := map[string]string{"verify": ""}
+	change[name] = value
+	return linkWith(auditAddress, query, change)
 }
 
 // dayField returns the beginning of the day in a field, and of a later day with an offset.

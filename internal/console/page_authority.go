@@ -1,8 +1,10 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"html/template"
+	"sync"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -19,8 +21,8 @@ const (
 
 func (c *Console) authorityPages() []page {
 	return []page{
-		get(authorityAddress, overseers(), c.showAuthority),
-		live(authorityAddress+"/state", overseers(), c.showAuthorityState),
+		get(authorityAddress, overseers(), on((*request).authority, c.showAuthority)),
+		live(authorityAddress+"/state", overseers(), updates("authority-state", (*request).authority)),
 		post(authorityAddress+"/release", overseers(), operators(), c.releaseRanges),
 	}
 }
@@ -73,24 +75,12 @@ type clockView struct {
 	Large bool
 }
 
-func (c *Console) showAuthority(x *request) error {
-	v, err := x.authority()
-	if err != nil {
-		return err
-	}
+func (c *Console) showAuthority(x *request, v authorityView) error {
 	state, err := x.live(authorityAddress+"/state", "authority-state", v)
 	if err != nil {
 		return err
 	}
-	return x.render("authority", x.text("word.tax_authority"), struct{ State template.HTML }{state})
-}
-
-func (c *Console) showAuthorityState(x *request) error {
-	v, err := x.authority()
-	if err != nil {
-		return err
-	}
-	return x.fragment("authority-state", v)
+	return x.render("authority", x.text("nav.authority"), struct{ State template.HTML }{state})
 }
 
 func (x *request) authority() (v authorityView, err error) {
@@ -149,4 +139,77 @@ func (c *Console) serviceRows(circuits map[string]bool) ([]serviceRow, error) {
 		}
 	}
 	return rows, nil
+}
+
+// maxRelease is how long a release of fenced number ranges may take. What the authority
+// has answered by then is stored, and the next release continues.
+const maxRelease = 30 * time.Minute
+
+// releases are the releases of fenced number ranges that this node runs.
+type releases struct {
+	mu      sync.Mutex
+	running map[string]bool   // by taxpayer
+	problem map[string]string // of the last release of a taxpayer
+}
+
+// begin reports whether a release of the taxpayer may begin: no other one runs.
+func (r *releases) begin(taxpayerID string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running[taxpayerID] {
+		return false
+	}
+	if r.running == nil {
+		r.running, r.problem = map[string]bool{}, map[string]string{}
+	}
+	r.running[taxpayerID] = true
+	delete(r.problem, taxpayerID)
+	return true
+}
+
+func (r *releases) end(taxpayerID string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, taxpayerID)
+	if err != nil {
+		r.problem[taxpayerID] = err.Error()
+	}
+}
+
+func (r *releases) state(taxpayerID string) (running bool, problem string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running[taxpayerID], r.problem[taxpayerID]
+}
+
+// releaseRanges starts to release the fenced number ranges of a taxpayer, in the
+// background: the authority is asked about each doubtful number.
+func (c *Console) releaseRanges(x *request) error {
+	id := x.sentForm().Value("taxpayer")
+	if id == "" {
+		return errBadRequest
+	}
+	scope, err := x.viewer.Scope(id)
+	if err != nil {
+		return err
+	}
+	if _, err := c.o.Store.Taxpayer(x.Context(), scope.TaxpayerID); err != nil {
+		return err
+	}
+	if c.o.Release == nil {
+		return store.ErrNotFound
+	}
+	if c.releases.begin(scope.TaxpayerID) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.Context()), maxRelease)
+		go func() {
+			defer cancel()
+			err := c.o.Release(ctx, scope)
+			c.releases.end(scope.TaxpayerID, err)
+			if err != nil {
+				c.o.Log.Warn("A release of fenced number ranges did not end. The person sees it and may start it again.",
+					"taxpayer", scope.TaxpayerID, "error", err.Error())
+			}
+		}()
+	}
+	return x.done(authorityAddress, "authority.release")
 }

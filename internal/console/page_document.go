@@ -44,11 +44,8 @@ func documentAddress(id string) string { return documentsAddress + "/" + id }
 // the viewer may not see it.
 func (x *request) document() (store.Invoice, error) {
 	id := x.PathValue("document_id")
-	inv, err := x.console.o.Store.AnyDocument(x.Context(), id)
+	inv, err := x.source(id)
 	if err != nil {
-		return inv, err
-	}
-	if err := x.viewer.Check(inv.Scope); err != nil {
 		return inv, err
 	}
 	if inv.DocumentID != id && x.Method == http.MethodGet { // the id of its invoice
@@ -140,11 +137,7 @@ func (x *request) content(inv store.Invoice) (*fiscal.Invoice, error) {
 	return content, nil
 }
 
-func (c *Console) updateProgress(x *request) error {
-	inv, err := x.document()
-	if err != nil {
-		return err
-	}
+func (c *Console) updateProgress(x *request, inv store.Invoice) error {
 	facts, err := x.documentFacts(inv)
 	if err != nil {
 		return err
@@ -153,11 +146,7 @@ func (c *Console) updateProgress(x *request) error {
 	return x.lastFragment(!progress.Live, "document-progress", progress)
 }
 
-func (c *Console) updateFiles(x *request) error {
-	inv, err := x.document()
-	if err != nil {
-		return err
-	}
+func (c *Console) updateFiles(x *request, inv store.Invoice) error {
 	files, err := x.files(inv)
 	if err != nil {
 		return err
@@ -199,7 +188,7 @@ func (x *request) decisions(facts documentFacts, resolve, resend *form) (decide,
 	if len(verdicts) > 0 {
 		decide = &decisionForm{Form: resolve, Options: verdicts}
 	}
-	if facts.Job != nil && facts.Job.Cause.Held() {
+	if facts.Job != nil && facts.Job.Cause.Held() && !facts.Job.Cause.Altered() {
 		return decide, &decisionForm{Form: resend, Options: []option{{newNumber, x.text("decision.new_number")}, {sameNumber, x.text("decision.same_number")}}}
 	}
 	if inv.Status == fiscal.OutcomeUnknown || inv.Status == fiscal.Submitted || inv.Status == fiscal.Processing {
@@ -212,11 +201,7 @@ func (x *request) decisions(facts documentFacts, resolve, resend *form) (decide,
 }
 
 // resolveDocument records what an operator knows about a document.
-func (c *Console) resolveDocument(x *request) error {
-	inv, err := x.document()
-	if err != nil {
-		return err
-	}
+func (c *Console) resolveDocument(x *request, inv store.Invoice) error {
 	f := x.sentForm()
 	d := liveplan.Decision{DocumentID: inv.DocumentID, Note: f.Value("evidence")}
 	switch f.Value("as") {
@@ -232,7 +217,7 @@ func (c *Console) resolveDocument(x *request) error {
 	if f.Value("evidence") == "" {
 		f.fail("evidence", x.text("document.wrong_evidence"))
 	}
-	err = x.decide(f, "evidence", func() error {
+	err := x.decide(f, "evidence", func() error {
 		_, err := c.resolver.Resolve(x.Context(), inv.Scope, d)
 		return err
 	})
@@ -253,17 +238,13 @@ const (
 
 // resendDocument lets a worker send the same bytes once more. A document that is held takes
 // a new number instead, if the operator wants it.
-func (c *Console) resendDocument(x *request) error {
-	inv, err := x.document()
-	if err != nil {
-		return err
-	}
+func (c *Console) resendDocument(x *request, inv store.Invoice) error {
 	f := x.sentForm()
 	if f.Value("reason") == "" {
 		f.fail("reason", x.text("document.wrong_reason"))
 	}
 	done := "document.resent"
-	err = x.decide(f, "reason", func() (err error) {
+	err := x.decide(f, "reason", func() (err error) {
 		if f.Value("number") == newNumber {
 			done = "document.reissued"
 			_, err = decision.Reissue(x.Context(), c.o.Store, c.o.Now(), inv.Scope, inv.DocumentID, f.Value("reason"))

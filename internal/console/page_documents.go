@@ -16,17 +16,17 @@ const documentsAddress = "/console/documents"
 
 func (c *Console) documentPages() []page {
 	see, act := c.documentReaders(), operators()
-	one := documentsAddress + "/{document_id}"
+	one, document := documentsAddress+"/{document_id}", (*request).document
 	return []page{
 		get(documentsAddress, see, c.showDocuments),
 		get(documentsAddress+".csv", see, c.downloadDocuments),
 		get(one, see, c.showDocument),
-		live(one+"/progress", see, c.updateProgress),
-		live(one+"/files", see, c.updateFiles),
-		get(one+"/pdf", see, c.showPDF),
-		get(one+"/xml", see, c.downloadXML),
-		post(one+"/resolve", see, act, c.resolveDocument),
-		post(one+"/resend", see, act, c.resendDocument),
+		live(one+"/progress", see, on(document, c.updateProgress)),
+		live(one+"/files", see, on(document, c.updateFiles)),
+		get(one+"/pdf", see, on(document, c.showPDF)),
+		get(one+"/xml", see, on(document, c.downloadXML)),
+		post(one+"/resolve", see, act, on(document, c.resolveDocument)),
+		post(one+"/resend", see, act, on(document, c.resendDocument)),
 	}
 }
 
@@ -81,7 +81,7 @@ func (c *Console) showDocuments(x *request) error {
 	if v.Page.Next != "" {
 		v.Next = documentsAddress + withQuery(f.values, v.Page.Next)
 	}
-	return x.renderStatus(status, "documents", x.text("word.documents"), v)
+	return x.renderStatus(status, "documents", x.text("nav.documents"), v)
 }
 
 // withQuery returns the query of a list of documents with a cursor. Empty filters are left

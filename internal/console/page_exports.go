@@ -27,10 +27,10 @@ func (c *Console) exportPages() []page {
 	act := []store.Role{store.RoleOperator, store.RoleAccountant}
 	return []page{
 		get(exportsAddress, see, c.showExports),
-		live(exportsAddress+"/list", see, c.listExports),
+		live(exportsAddress+"/list", see, updates("exports-list", (*request).exportRows)),
 		post(exportsAddress, see, act, c.createExport),
-		get(exportsAddress+"/{id}/file", see, c.downloadExport),
-		post(exportsAddress+"/{id}/delete", see, act, c.deleteExport),
+		get(exportsAddress+"/{id}/file", see, on((*request).export, c.downloadExport)),
+		post(exportsAddress+"/{id}/delete", see, act, on((*request).export, c.deleteExport)),
 	}
 }
 
@@ -85,8 +85,8 @@ func (c *Console) showExports(x *request) error {
 	return x.renderExports(http.StatusOK, f)
 }
 
-// monthOf returns the first and the last day of a month: 0 is that of now, -1 the one
-// before.
+// monthOf returns the first and the last day of a month: 0 is this month, -1 the
+// month before.
 func monthOf(now time.Time, offset int) (from, to string) {
 	day := now.In(fiscal.Zone())
 	first := time.Date(day.Year(), day.Month()+time.Month(offset), 1, 0, 0, 0, 0, fiscal.Zone())
@@ -94,15 +94,9 @@ func monthOf(now time.Time, offset int) (from, to string) {
 }
 
 func (x *request) renderExports(status int, f *form) error {
-	taxpayers, _, err := x.taxpayerOptions()
+	taxpayers, err := x.chooseTaxpayer(f)
 	if err != nil {
 		return err
-	}
-	if f.Value("taxpayer") == "" && len(taxpayers) == 1 {
-		f.values.Set("taxpayer", taxpayers[0].Value)
-	}
-	if len(taxpayers) > 1 {
-		taxpayers = append([]option{{"", x.text("word.choose_a_taxpayer")}}, taxpayers...)
 	}
 	rows, err := x.exportRows()
 	if err != nil {
@@ -124,7 +118,7 @@ func (x *request) renderExports(status int, f *form) error {
 		}
 		v.Spans = append(v.Spans, spanLink{exportsAddress + "?" + q.Encode(), x.text(span.label)})
 	}
-	return x.renderStatus(status, "exports", x.text("exports.title"), v)
+	return x.renderStatus(status, "exports", x.text("nav.exports"), v)
 }
 
 func (x *request) exportRows() ([]exportView, error) {
@@ -141,14 +135,6 @@ func (x *request) exportRows() ([]exportView, error) {
 		rows[i] = exportView{e, names[e.TaxpayerID]}
 	}
 	return rows, nil
-}
-
-func (c *Console) listExports(x *request) error {
-	rows, err := x.exportRows()
-	if err != nil {
-		return err
-	}
-	return x.fragment("exports-list", rows)
 }
 
 // createExport starts an export in the background.
@@ -229,12 +215,13 @@ func (x *request) dateField(f *form, name string) fiscal.Date {
 	return d
 }
 
+// export returns the export of the address, if the person sees it.
+func (x *request) export() (store.Export, error) {
+	return x.console.o.Store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
+}
+
 // downloadExport answers with the file of an export.
-func (c *Console) downloadExport(x *request) error {
-	e, err := c.o.Store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
-	if err != nil {
-		return err
-	}
+func (c *Console) downloadExport(x *request, e store.Export) error {
 	taxpayer, err := c.o.Store.Taxpayer(x.Context(), e.TaxpayerID)
 	if err != nil {
 		return err
@@ -261,11 +248,7 @@ func (c *Console) downloadExport(x *request) error {
 // file on another node.
 var errNoFile = &pageError{http.StatusNotFound, "no_file"}
 
-func (c *Console) deleteExport(x *request) error {
-	e, err := c.o.Store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
-	if err != nil {
-		return err
-	}
+func (c *Console) deleteExport(x *request, e store.Export) error {
 	if err := c.o.Exports.Delete(x.Context(), e); err != nil {
 		return err
 	}

@@ -135,15 +135,9 @@ func (x *request) renderBlocked(status int, inv store.Invoice, why reissue) erro
 }
 
 func (x *request) renderIssue(status int, f *invoiceForm, conflict string) error {
-	taxpayers, _, err := x.taxpayerOptions()
+	taxpayers, err := x.chooseTaxpayer(f.form)
 	if err != nil {
 		return err
-	}
-	if f.Value("taxpayer") == "" && len(taxpayers) == 1 {
-		f.set("taxpayer", taxpayers[0].Value)
-	}
-	if len(taxpayers) > 1 {
-		taxpayers = append([]option{{"", x.text("word.choose_a_taxpayer")}}, taxpayers...)
 	}
 	view := issueView{Form: f, Taxpayers: taxpayers, Conflict: conflict}
 	for name, to := range map[string]**store.Invoice{"copy": &view.CopyOf, "template": &view.Template} {

@@ -23,8 +23,8 @@ func (c *Console) keyPages() []page {
 	return []page{
 		get(keysAddress, see, c.showKeys),
 		post(keysAddress, see, act, c.createKey),
-		post(keysAddress+"/{id}/rotate", see, act, c.rotateKey),
-		post(keysAddress+"/{id}/revoke", see, act, c.revokeKey),
+		post(keysAddress+"/{id}/rotate", see, act, on((*request).key, c.rotateKey)),
+		post(keysAddress+"/{id}/revoke", see, act, on((*request).key, c.revokeKey)),
 	}
 }
 
@@ -118,7 +118,7 @@ func (x *request) renderKeys(status int, v keysView) error {
 		}
 	}
 	v.Scopes, v.Envs = x.scopeOptions(), x.environmentOptions()
-	return x.renderStatus(status, "keys", x.text("keys.title"), v)
+	return x.renderStatus(status, "keys", x.text("nav.keys"), v)
 }
 
 // scopeOptions returns the scopes with what each of them allows.
@@ -219,11 +219,7 @@ func (x *request) key() (store.Credential, error) {
 }
 
 // rotateKey issues the successor of a key, and shows it once.
-func (c *Console) rotateKey(x *request) error {
-	old, err := x.key()
-	if err != nil {
-		return err
-	}
+func (c *Console) rotateKey(x *request, old store.Credential) error {
 	token, err := x.formToken()
 	if err != nil {
 		return err
@@ -251,11 +247,7 @@ func (c *Console) rotateKey(x *request) error {
 }
 
 // revokeKey ends a key.
-func (c *Console) revokeKey(x *request) error {
-	found, err := x.key()
-	if err != nil {
-		return err
-	}
+func (c *Console) revokeKey(x *request, found store.Credential) error {
 	if err := c.credentials.Revoke(x.Context(), found.ID); err != nil {
 		return err
 	}

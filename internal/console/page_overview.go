@@ -86,7 +86,7 @@ func (c *Console) showOverview(x *request) error {
 	if err != nil {
 		return err
 	}
-	return x.render("overview", x.text("overview.title"), struct {
+	return x.render("overview", x.text("nav.overview"), struct {
 		Live template.HTML
 		Day  fiscal.Date
 	}{shown.element(overviewLive), fiscal.DateOf(at)})

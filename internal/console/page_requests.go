@@ -186,14 +186,14 @@ func (x *request) readRequests(v *requestsView, filter store.RequestFilter, name
 	for _, g := range groups {
 		v.Whole += g.Requests
 		if len(v.Groups) < errorRows {
-			v.Groups = append(v.Groups, errorGroup{g, x.codeText(g.Code), requestsLink(url.Values{"taxpayer": query["taxpayer"]}, map[string]string{"code": g.Code, "route": g.Route})})
+			v.Groups = append(v.Groups, errorGroup{g, x.codeText(g.Code), linkWith(requestsAddress, url.Values{"taxpayer": query["taxpayer"]}, map[string]string{"code": g.Code, "route": g.Route})})
 		}
 	}
 	if filter.Before != "" {
-		v.Newest = requestsLink(query, map[string]string{"before": ""})
+		v.Newest = linkWith(requestsAddress, query, map[string]string{"before": ""})
 	}
 	if next != "" {
-		v.Older, v.Partial = requestsLink(query, map[string]string{"before": next}), len(found) < requestRows
+		v.Older, v.Partial = linkWith(requestsAddress, query, map[string]string{"before": next}), len(found) < requestRows
 	}
 	return nil
 }
@@ -206,8 +206,8 @@ func (x *request) newRequestView(q store.LoggedRequest, names map[string]string)
 	return v
 }
 
-// requestsLink returns the address of the page with other values of the query.
-func requestsLink(query url.Values, change map[string]string) string {
+// linkWith returns an address with other values of the query. An empty value removes one.
+func linkWith(address string, query url.Values, change map[string]string) string {
 	changed := maps.Clone(query)
 	for name, value := range change {
 		changed.Del(name)
@@ -216,9 +216,9 @@ func requestsLink(query url.Values, change map[string]string) string {
 		}
 	}
 	if len(changed) == 0 {
-		return requestsAddress
+		return address
 	}
-	return requestsAddress + "?" + changed.Encode()
+	return address + "?" + changed.Encode()
 }
 
 func (x *request) statusOptions() []option {

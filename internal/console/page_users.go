@@ -70,7 +70,7 @@ func (x *request) renderUsers(status int, f *form) error {
 	for _, u := range all {
 		view.Users = append(view.Users, newUserView(u, names))
 	}
-	return x.renderStatus(status, "users", x.text("users.title"), view)
+	return x.renderStatus(status, "users", x.text("nav.users"), view)
 }
 
 // environmentsOfPeople returns the environments for which the viewer may invite a person.
@@ -109,6 +109,19 @@ func (x *request) taxpayerOptions() (choices []option, names map[string]string, 
 		}
 	}
 	return choices, names, nil
+}
+
+// chooseTaxpayer returns the choices of the field taxpayer of a form. A single taxpayer is
+// chosen already.
+func (x *request) chooseTaxpayer(f *form) ([]option, error) {
+	all, _, err := x.taxpayerOptions()
+	if f.Value("taxpayer") == "" && len(all) == 1 {
+		f.values.Set("taxpayer", all[0].Value)
+	}
+	if len(all) > 1 {
+		all = append([]option{{"", x.text("word.choose_a_taxpayer")}}, all...)
+	}
+	return all, err
 }
 
 // createUser stores a new person, and shows the link once.

@@ -27,17 +27,17 @@ const (
 
 func (c *Console) webhookPages() []page {
 	see, act := integrators(), integrationEditors()
-	one := webhooksAddress + "/{id}"
+	one, endpoint := webhooksAddress+"/{id}", (*request).endpoint
 	return []page{
 		get(webhooksAddress, see, c.showWebhooks),
 		post(webhooksAddress, see, act, c.createWebhook),
-		get(one, see, c.showWebhook),
-		live(one+"/attempts", see, c.showAttempts),
-		post(one+"/test", see, act, c.testWebhook),
-		post(one+"/replay", see, act, c.replayWebhook),
-		post(one+"/rotate", see, act, c.rotateWebhook),
-		post(one+"/enable", see, act, c.enableWebhook),
-		post(one+"/delete", see, act, c.deleteWebhook),
+		get(one, see, on(endpoint, c.showWebhook)),
+		live(one+"/attempts", see, updates("attempts", (*request).newestAttempts)),
+		post(one+"/test", see, act, on(endpoint, c.testWebhook)),
+		post(one+"/replay", see, act, on(endpoint, c.replayWebhook)),
+		post(one+"/rotate", see, act, on(endpoint, c.rotateWebhook)),
+		post(one+"/enable", see, act, on(endpoint, c.enableWebhook)),
+		post(one+"/delete", see, act, on(endpoint, c.deleteWebhook)),
 	}
 }
 
@@ -173,7 +173,7 @@ func (x *request) renderWebhooks(status int, v webhooksView) error {
 	for _, kind := range event.Kinds() {
 		v.Kinds = append(v.Kinds, option{kind, kind})
 	}
-	return x.renderStatus(status, "webhooks", x.text("word.webhooks"), v)
+	return x.renderStatus(status, "webhooks", x.text("nav.webhooks"), v)
 }
 
 // createWebhook adds an endpoint, and shows its secret once in the answer itself.
@@ -285,11 +285,7 @@ func (x *request) endpoint() (store.Endpoint, error) {
 	return e, x.viewer.Check(e.Scope)
 }
 
-func (c *Console) showWebhook(x *request) error {
-	e, err := x.endpoint()
-	if err != nil {
-		return err
-	}
+func (c *Console) showWebhook(x *request, e store.Endpoint) error {
 	return x.renderWebhook(http.StatusOK, e, webhookDetail{})
 }
 
@@ -350,25 +346,17 @@ func (x *request) attempts(e store.Endpoint, before string) (attemptsView, error
 	return v, nil
 }
 
-// showAttempts is the live fragment of the newest attempts.
-func (c *Console) showAttempts(x *request) error {
+// newestAttempts reads the first page of the log of the endpoint of the address.
+func (x *request) newestAttempts() (attemptsView, error) {
 	e, err := x.endpoint()
 	if err != nil {
-		return err
+		return attemptsView{}, err
 	}
-	v, err := x.attempts(e, "")
-	if err != nil {
-		return err
-	}
-	return x.fragment("attempts", v)
+	return x.attempts(e, "")
 }
 
 // testWebhook sends a test event now. The page shows the attempt, which is in the log.
-func (c *Console) testWebhook(x *request) error {
-	e, err := x.endpoint()
-	if err != nil {
-		return err
-	}
+func (c *Console) testWebhook(x *request, e store.Endpoint) error {
 	if _, err := c.o.Endpoints.Test(x.Context(), e.Scope, e.ID); err != nil {
 		return err
 	}
@@ -376,11 +364,7 @@ func (c *Console) testWebhook(x *request) error {
 }
 
 // replayWebhook sends events again: one event, those since a moment, or those that failed.
-func (c *Console) replayWebhook(x *request) error {
-	e, err := x.endpoint()
-	if err != nil {
-		return err
-	}
+func (c *Console) replayWebhook(x *request, e store.Endpoint) error {
 	f := x.sentForm()
 	replay := notify.Replay{EventID: f.Value("event"), Failed: f.Value("failed") != ""}
 	if replay.EventID == "" && !replay.Failed {
@@ -405,11 +389,7 @@ func (c *Console) replayWebhook(x *request) error {
 }
 
 // rotateWebhook gives an endpoint a new secret, and shows it once.
-func (c *Console) rotateWebhook(x *request) error {
-	e, err := x.endpoint()
-	if err != nil {
-		return err
-	}
+func (c *Console) rotateWebhook(x *request, e store.Endpoint) error {
 	token, err := x.formToken()
 	if err != nil {
 		return err
@@ -427,11 +407,7 @@ func (c *Console) rotateWebhook(x *request) error {
 }
 
 // enableWebhook sends events to a disabled endpoint again.
-func (c *Console) enableWebhook(x *request) error {
-	e, err := x.endpoint()
-	if err != nil {
-		return err
-	}
+func (c *Console) enableWebhook(x *request, e store.Endpoint) error {
 	if _, err := c.o.Endpoints.Enable(x.Context(), e.Scope, e.ID); err != nil {
 		return err
 	}
@@ -439,11 +415,7 @@ func (c *Console) enableWebhook(x *request) error {
 }
 
 // deleteWebhook deletes an endpoint.
-func (c *Console) deleteWebhook(x *request) error {
-	e, err := x.endpoint()
-	if err != nil {
-		return err
-	}
+func (c *Console) deleteWebhook(x *request, e store.Endpoint) error {
 	if err := c.o.Endpoints.Delete(x.Context(), e.Scope, e.ID); err != nil {
 		return err
 	}

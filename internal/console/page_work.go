@@ -22,9 +22,9 @@ func (c *Console) workPages() []page {
 	see := c.documentReaders()
 	return []page{
 		get(workAddress, see, c.showWork),
-		live(workAddress+"/list", see, c.listWork),
-		get(workAddress+"/{id}/requeue", operators(), c.askRequeue),
-		post(workAddress+"/{id}/requeue", see, operators(), c.requeue),
+		live(workAddress+"/list", see, updates("work-list", (*request).work)),
+		get(workAddress+"/{id}/requeue", operators(), on((*request).waiting, c.askRequeue)),
+		post(workAddress+"/{id}/requeue", see, operators(), on((*request).waiting, c.requeue)),
 	}
 }
 
@@ -94,15 +94,7 @@ func (c *Console) showWork(x *request) error {
 	if err != nil {
 		return err
 	}
-	return x.render("work", x.text("word.pending_work"), v)
-}
-
-func (c *Console) listWork(x *request) error {
-	list, err := x.work()
-	if err != nil {
-		return err
-	}
-	return x.fragment("work-list", list)
+	return x.render("work", x.text("nav.work"), v)
 }
 
 // work reads the documents that wait and match the filters of the query string.
@@ -199,43 +191,29 @@ type requeueView struct {
 	Invoice store.Invoice
 }
 
-func (c *Console) askRequeue(x *request) error {
-	return x.renderRequeue(http.StatusOK, newForm(url.Values{}))
+// waiting returns the invoice of the document that the address names.
+func (x *request) waiting() (store.Invoice, error) { return x.source(x.PathValue("id")) }
+
+func (c *Console) askRequeue(x *request, inv store.Invoice) error {
+	return x.renderRequeue(http.StatusOK, newForm(url.Values{}), inv)
 }
 
-func (x *request) renderRequeue(status int, f *form) error {
-	inv, err := x.waitingInvoice()
-	if err != nil {
-		return err
-	}
+func (x *request) renderRequeue(status int, f *form, inv store.Invoice) error {
 	return x.renderStatus(status, "requeue", x.text("work.requeue"), requeueView{f, inv})
-}
-
-// waitingInvoice returns the invoice of the document that the address names.
-func (x *request) waitingInvoice() (store.Invoice, error) {
-	inv, err := x.console.o.Store.AnyDocument(x.Context(), x.PathValue("id"))
-	if err != nil {
-		return inv, err
-	}
-	return inv, x.viewer.Check(inv.Scope)
 }
 
 // requeue puts a document back at the stage that its evidence asks for, as the command
 // work requeue does.
-func (c *Console) requeue(x *request) error {
+func (c *Console) requeue(x *request, inv store.Invoice) error {
 	f := x.sentForm()
-	inv, err := x.waitingInvoice()
-	if err != nil {
-		return err
-	}
 	if f.Value("reason") == "" {
 		f.fail("reason", x.text("form.required"))
-		return x.renderRequeue(http.StatusUnprocessableEntity, f)
+		return x.renderRequeue(http.StatusUnprocessableEntity, f, inv)
 	}
-	_, err = c.resolver.Requeue(x.Context(), inv.Scope, inv.DocumentID, f.Value("reason"))
+	_, err := c.resolver.Requeue(x.Context(), inv.Scope, inv.DocumentID, f.Value("reason"))
 	if errors.Is(err, liveplan.ErrUndecidable) {
 		f.fail("", x.text("work.refused", x.text("status."+string(inv.Status))))
-		return x.renderRequeue(http.StatusUnprocessableEntity, f)
+		return x.renderRequeue(http.StatusUnprocessableEntity, f, inv)
 	}
 	if err != nil {
 		return err

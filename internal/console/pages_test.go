@@ -148,9 +148,7 @@ func TestUnknownAddressesAndMethods(t *testing.T) {
 			t.Errorf("%s answered %d to %s", address, got.StatusCode, got.Header.Get("Location"))
 		}
 	}
-	if got := operator.send(http.MethodHead, "/console/users", nil); got.StatusCode != http.StatusOK {
-		t.Errorf("HEAD answered %d", got.StatusCode)
-	}
+	wantAnswer(t, "HEAD", operator.send(http.MethodHead, "/console/users", nil), http.StatusOK)
 }
 
 // Home sends only browsers that open / to the console.

@@ -57,9 +57,7 @@ func TestTheLogOfRequests(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d", query, rows(got), want)
 		}
 	}
-	if got := developer.get("/console/requests?from=ayer"); got.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("a wrong date answers %d", got.StatusCode)
-	}
+	wantAnswer(t, "a wrong date", developer.get("/console/requests?from=ayer"), http.StatusUnprocessableEntity)
 	if got := rows(operator.get("/console/requests?taxpayer=" + other)); got != 3 {
 		t.Errorf("an operator sees %d requests of the other taxpayer", got)
 	}
@@ -83,9 +81,7 @@ func TestTheLogOfRequests(t *testing.T) {
 		}
 	}
 	stranger, _ := e.signedIn(store.RoleDeveloper, other)
-	if got := stranger.get("/console/requests/" + refused); got.StatusCode != http.StatusNotFound {
-		t.Errorf("a developer of another taxpayer gets %d", got.StatusCode)
-	}
+	wantAnswer(t, "a developer of another taxpayer", stranger.get("/console/requests/"+refused), http.StatusNotFound)
 }
 
 // requestIDOf returns the id of a request of logRequests.

@@ -129,17 +129,13 @@ func TestCookieOfASession(t *testing.T) {
 			if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure != secure || c.Path != "/" || c.Domain != "" || len(c.Value) != 43 {
 				t.Errorf("Set-Cookie: %s", line)
 			}
-			if got := b.get("/console/"); got.StatusCode != http.StatusOK {
-				t.Errorf("with the cookie: %d", got.StatusCode)
-			}
+			wantAnswer(t, "with the cookie", b.get("/console/"), http.StatusOK)
 			out := b.post("/console/sign-out")
 			if len(out.Cookies()) != 1 || out.Cookies()[0].MaxAge >= 0 || out.Cookies()[0].Name != test.cookie {
 				t.Errorf("sign-out: %s", out.Header.Get("Set-Cookie"))
 			}
 			b.cookies[test.cookie] = c.Value
-			if got := b.get("/console/"); got.StatusCode != http.StatusSeeOther {
-				t.Errorf("with the cookie of a session that has ended: %d", got.StatusCode)
-			}
+			wantAnswer(t, "with the cookie of a session that has ended", b.get("/console/"), http.StatusSeeOther)
 		})
 	}
 }

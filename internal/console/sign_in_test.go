@@ -30,13 +30,9 @@ func TestWelcomeLinkWorksOnce(t *testing.T) {
 	if got := b.post(link, "password", goodPassword, "password_again", goodPassword); got.StatusCode != http.StatusSeeOther {
 		t.Fatalf("the password answered %d", got.StatusCode)
 	}
-	if got := b.get("/console/users"); got.StatusCode != http.StatusOK {
-		t.Errorf("after the welcome: %d", got.StatusCode)
-	}
+	wantAnswer(t, "after the welcome", b.get("/console/users"), http.StatusOK)
 	for _, again := range []answer{e.browser().get(link), e.browser().post(link, "password", goodPassword, "password_again", goodPassword)} {
-		if again.StatusCode != http.StatusNotFound {
-			t.Errorf("the link a second time answered %d", again.StatusCode)
-		}
+		wantAnswer(t, "the link a second time", again, http.StatusNotFound)
 	}
 	other := e.browser()
 	if got := other.post("/console/sign-in", "email", " "+strings.ToUpper(u.Email), "password", goodPassword, "next", "/console/audit"); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/console/audit" {
@@ -61,9 +57,7 @@ func TestLinkEndsAfterADay(t *testing.T) {
 	e := newEnv(t)
 	_, token := e.invite(store.RoleOperator)
 	e.clock.Advance(people.LinkTime)
-	if got := e.browser().get("/console/welcome/" + token.Reveal()); got.StatusCode != http.StatusNotFound || !strings.Contains(got.body, "enlace") {
-		t.Errorf("a link of yesterday answered %d", got.StatusCode)
-	}
+	wantAnswer(t, "a link of yesterday", e.browser().get("/console/welcome/"+token.Reveal()), http.StatusNotFound, "enlace")
 }
 
 // The sixth failure within a minute is refused, for an account and for an address, also
@@ -192,15 +186,9 @@ func TestOperatorsMayNeedASecondFactor(t *testing.T) {
 	if got := operator.get("/console/users"); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/console/account" {
 		t.Errorf("a page answered %d to %s", got.StatusCode, got.Header.Get("Location"))
 	}
-	if got := operator.post("/console/users", "name", "x"); got.StatusCode != http.StatusForbidden {
-		t.Errorf("a form answered %d", got.StatusCode)
-	}
-	if got := operator.get("/console/account"); got.StatusCode != http.StatusOK || !strings.Contains(got.body, "exige un segundo factor") {
-		t.Errorf("the account answered %d", got.StatusCode)
-	}
-	if got := auditor.get("/console/users"); got.StatusCode != http.StatusOK {
-		t.Errorf("an auditor gets %d", got.StatusCode)
-	}
+	wantAnswer(t, "a form", operator.post("/console/users", "name", "x"), http.StatusForbidden)
+	wantAnswer(t, "the account", operator.get("/console/account"), http.StatusOK, "exige un segundo factor")
+	wantAnswer(t, "an auditor", auditor.get("/console/users"), http.StatusOK)
 }
 
 // Guesses at the password of a person are in the audit log, once an hour. Guesses at accounts
@@ -230,9 +218,7 @@ func TestGuessesAtAPasswordAreAudited(t *testing.T) {
 	e.clock.Advance(2 * time.Minute)
 	_, other := e.signedIn(store.RoleAuditor)
 	guess(u.Email, 5)
-	if got := e.browser().post("/console/sign-in", "email", other.Email, "password", "wrong"); got.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("the address is not limited: %d", got.StatusCode)
-	}
+	wantAnswer(t, "the address is not limited", e.browser().post("/console/sign-in", "email", other.Email, "password", "wrong"), http.StatusTooManyRequests)
 	e.o.Pipeline.Journal().Flush(t.Context())
 	if found := entries(); len(found) != 0 {
 		t.Errorf("a sign-in from the address of guesses at another account: %+v", found)

@@ -94,9 +94,7 @@ func TestATaxpayerBecomesReady(t *testing.T) {
 	if got := b.get(address).body; strings.Count(got, "No puede emitir") != 2 || !strings.Contains(got, "falta la dirección; falta el certificado; falta la secuencia") {
 		t.Error("the page does not say what is missing")
 	}
-	if got := b.post(address, "address", "Av. Central 1"); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("profile: %d", got.StatusCode)
-	}
+	wantAnswer(t, "profile", b.post(address, "address", "Av. Central 1"), http.StatusSeeOther)
 	if changed, err := e.o.Store.Taxpayer(t.Context(), id); err != nil || changed.Address != "Av. Central 1" || changed.LegalName != "Nueva, SRL" || len(changed.Logo) == 0 {
 		t.Errorf("the profile is %+v, %v", changed, err)
 	}
@@ -104,9 +102,7 @@ func TestATaxpayerBecomesReady(t *testing.T) {
 		t.Errorf("certificate: %d %.300s", got.StatusCode, got.body)
 	}
 	for _, kind := range []string{"31", "32"} {
-		if got := b.post(address+"/ranges", "type", kind, "from", "1", "to", "1,000", "expires", "2027-12-31"); got.StatusCode != http.StatusSeeOther {
-			t.Errorf("range: %d", got.StatusCode)
-		}
+		wantAnswer(t, "range", b.post(address+"/ranges", "type", kind, "from", "1", "to", "1,000", "expires", "2027-12-31"), http.StatusSeeOther)
 	}
 	page := b.get(address).body
 	if strings.Count(page, "Puede emitir") != 2 || !strings.Contains(page, "Vence en 20 días") || strings.Contains(page, "secreta") {
@@ -159,9 +155,7 @@ func TestWrongFormsOfATaxpayer(t *testing.T) {
 	if got := b.post(address+"/ranges", "type", "32", "from", "5", "to", "20"); !strings.Contains(got.body, "otra secuencia de este RNC") {
 		t.Errorf("overlap: %d", got.StatusCode)
 	}
-	if got := b.upload(address, "logo", make([]byte, maxUpload+1)); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("a huge upload: %d", got.StatusCode)
-	}
+	wantAnswer(t, "a huge upload", b.upload(address, "logo", make([]byte, maxUpload+1)), http.StatusBadRequest)
 	sandbox := newEnv(t)
 	operator, _ := sandbox.signedIn(store.RoleOperator)
 	if got := operator.get("/console/taxpayers/" + sandbox.taxpayer).body; strings.Contains(got, `name="p12"`) || strings.Count(got, "Puede emitir") != 2 {
@@ -201,9 +195,7 @@ func TestSuspensionAndRevocation(t *testing.T) {
 	if left, err := e.o.Store.Suspensions(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("suspensions: %v, %v", left, err)
 	}
-	if got := b.post("/console/taxpayers/" + e.addTaxpayer("199000021", "Otra") + "/certificates/" + all[0].ID + "/revoke"); got.StatusCode != http.StatusNotFound {
-		t.Errorf("the certificate of another taxpayer: %d", got.StatusCode)
-	}
+	wantAnswer(t, "the certificate of another taxpayer", b.post("/console/taxpayers/"+e.addTaxpayer("199000021", "Otra")+"/certificates/"+all[0].ID+"/revoke"), http.StatusNotFound)
 	b.post(address + "/certificates/" + all[0].ID + "/revoke")
 	if all, err = e.o.Store.CertificatesOf(t.Context(), scope); err != nil || all[0].RevokedAt.IsZero() {
 		t.Errorf("the certificate is not revoked: %v", err)
@@ -246,9 +238,7 @@ func TestAProfileIsNotOverwritten(t *testing.T) {
 		if again == nil || again[1] == seen[1] {
 			t.Fatalf("the form has the time %v", again)
 		}
-		if got := first.post(page, "address", "Calle Segunda 2", "trade_name", "La Palma", "updated_at", again[1]); got.StatusCode != http.StatusSeeOther {
-			t.Errorf("the form that was sent again: %d", got.StatusCode)
-		}
+		wantAnswer(t, "the form that was sent again", first.post(page, "address", "Calle Segunda 2", "trade_name", "La Palma", "updated_at", again[1]), http.StatusSeeOther)
 	})
 }
 

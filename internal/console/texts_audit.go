@@ -4,7 +4,6 @@ import "github.com/fiscalhub/fiscalhub/internal/lang"
 
 func auditTexts() lang.Texts {
 	return lang.Texts{
-		"audit.title":       lang.Text("Audit log", "Auditoría"),
 		"audit.lead":        lang.Text("Who changed what, and when. The entries are chained: a later change shows.", "Quién cambió qué y cuándo. Las entradas están encadenadas: un cambio posterior se nota."),
 		"audit.actor":       lang.Text("Actor", "Quién"),
 		"audit.object":      lang.Text("Action or object", "Acción u objeto"),

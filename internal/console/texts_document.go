@@ -7,7 +7,6 @@ func documentTexts() lang.Texts {
 		"document.no_number":     lang.Text("No e-NCF yet", "Sin e-NCF todavía"),
 		"document.why":           lang.Text("Why", "Por qué"),
 		"document.code":          lang.Text("Code %s", "Código %s"),
-		"document.notes":         lang.Text("Notes", "Notas"),
 		"document.template":      lang.Text("Use as a template for another sale", "Usar como plantilla para otra venta"),
 		"document.template_text": lang.Text("The new invoice is another sale: this one counts already.", "La factura nueva es otra venta: esta ya cuenta."),
 		"document.correct":       lang.Text("Correct and issue again", "Corregir y emitir otra vez"),
@@ -30,9 +29,6 @@ func documentTexts() lang.Texts {
 		"payment.free_of_charge": lang.Text("Free of charge", "Gratuito"),
 
 		"document.lines":    lang.Text("Lines and amounts", "Detalle y montos"),
-		"document.quantity": lang.Text("Quantity", "Cantidad"),
-		"document.price":    lang.Text("Price", "Precio"),
-		"document.itbis":    lang.Literal("ITBIS"),
 		"document.amount":   lang.Text("Amount", "Monto"),
 		"document.withheld": lang.Text("Withheld ITBIS / income tax", "Retención de ITBIS / renta"),
 		"document.no_lines": lang.Text("The stored request cannot be read. Tell the person who runs the service.", "No se puede leer la solicitud guardada. Avise a quien opera el servicio."),
@@ -159,6 +155,8 @@ func documentTexts() lang.Texts {
 		"advice.no_job_do":                  lang.Text("An operator puts it back to work: fiscalhub work requeue.", "Un operador lo pone de nuevo en trabajo: fiscalhub work requeue."),
 		"advice.held.title":                 lang.Text("Held: its number range ended before it was sent. Decide what to do.", "Retenido: su secuencia venció antes del envío. Decida qué hacer."),
 		"advice.held.do":                    lang.Text("An operator gives it a new number here, or sends it all the same. Do not issue the sale again.", "Un operador le da aquí una secuencia nueva, o lo envía de todos modos. No emita la venta otra vez."),
+		"advice.altered.title":              lang.Text("Held: its stored bytes have changed. Nothing is sent.", "Retenido: sus bytes guardados cambiaron. No se envía nada."),
+		"advice.altered.do":                 lang.Text("Find out with who operates the database what changed them, and restore a backup.", "Averigüe con quien administra la base de datos qué los cambió, y restaure un respaldo."),
 		"advice.waits":                      lang.Text("The last attempt could not continue:", "El último intento no pudo continuar:"),
 	}
 }

@@ -5,7 +5,6 @@ import "github.com/fiscalhub/fiscalhub/internal/lang"
 // exportTexts are the texts of the page of exports.
 func exportTexts() lang.Texts {
 	return lang.Texts{
-		"exports.title":          lang.Text("Exports", "Exportaciones"),
 		"exports.lead":           lang.Text("The documents of a month or any span in a ZIP file: signed XML, a table for spreadsheets, sums by day and rate, and digests to check it with.", "Los comprobantes de un mes o de cualquier período en un archivo ZIP: XML firmados, tabla para hoja de cálculo, resumen por día y tasa, y las huellas que permiten verificarlo."),
 		"exports.new":            lang.Text("New export", "Nueva exportación"),
 		"exports.from":           lang.Text("From (date of issue)", "Desde (fecha de emisión)"),

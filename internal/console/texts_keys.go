@@ -4,7 +4,6 @@ import "github.com/fiscalhub/fiscalhub/internal/lang"
 
 func keyTexts() lang.Texts {
 	return lang.Texts{
-		"keys.title":           lang.Text("API keys", "Claves de API"),
 		"keys.lead":            lang.Text("With a key, the system of a taxpayer uses the API. The whole key is shown once, when it is made.", "Con una clave, el sistema de un contribuyente usa la API. La clave completa se muestra una sola vez, al crearla."),
 		"keys.new":             lang.Text("Create a key", "Crear una clave"),
 		"keys.new_lead":        lang.Text("Give each system a key of its own, with the scopes that it needs and no more.", "Dé a cada sistema una clave propia, con los permisos que necesita y nada más."),

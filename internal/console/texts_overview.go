@@ -4,7 +4,6 @@ import "github.com/fiscalhub/fiscalhub/internal/lang"
 
 func overviewTexts() lang.Texts {
 	return lang.Texts{
-		"overview.title":         lang.Text("Today", "Hoy"),
 		"overview.find":          lang.Text("Find a document", "Buscar un comprobante"),
 		"overview.find_hint":     lang.Text("e-NCF, external_id, RNC, name, amount, trackId…", "e-NCF, external_id, RNC, nombre, monto, trackId…"),
 		"overview.attention":     lang.Text("Needs your attention", "Necesita su atención"),

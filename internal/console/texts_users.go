@@ -4,13 +4,11 @@ import "github.com/fiscalhub/fiscalhub/internal/lang"
 
 func userTexts() lang.Texts {
 	return lang.Texts{
-		"users.title":       lang.Text("People", "Personas"),
 		"users.lead":        lang.Text("Who may sign in to this console, and what each person may do.", "Quién puede entrar a esta consola y qué puede hacer."),
 		"users.invite":      lang.Text("Invite a person", "Invitar a una persona"),
 		"users.invite_lead": lang.Text("The person gets a link, valid for 24 hours and once, to choose a password. You send it.", "La persona recibe un enlace, válido 24 horas y una sola vez, donde elige su contraseña. Usted se lo envía."),
 		"users.name":        lang.Text("Name", "Nombre"),
 		"users.role":        lang.Text("Role", "Rol"),
-		"users.taxpayers":   lang.Text("Taxpayers", "Contribuyentes"),
 		"users.last":        lang.Text("Last sign-in", "Última entrada"),
 		"users.create":      lang.Text("Create and show the link", "Crear y mostrar el enlace"),
 		"users.never":       lang.Text("Never", "Nunca"),

@@ -34,9 +34,7 @@ func TestOperatorManagesPeople(t *testing.T) {
 	}
 	b := e.browser()
 	b.post(link[1], "password", goodPassword, "password_again", goodPassword)
-	if got := b.get("/console/users"); got.StatusCode != http.StatusNotFound {
-		t.Errorf("an accountant gets the page of people: %d", got.StatusCode)
-	}
+	wantAnswer(t, "an accountant gets the page of people", b.get("/console/users"), http.StatusNotFound)
 	if got := operator.post(page+"/role", "role", "auditor"); got.Header.Get("Location") != page+"?done=users.role" {
 		t.Errorf("the role: %d to %s", got.StatusCode, got.Header.Get("Location"))
 	}
@@ -126,14 +124,10 @@ func TestAnOperatorOfOneEnvironmentManagesItsPeopleOnly(t *testing.T) {
 		t.Errorf("the page of a person of every environment: %d, with controls: %t", got.StatusCode, strings.Contains(got.body, "/reset"))
 	}
 	for _, action := range []string{"disable", "reset", "role"} {
-		if got := operator.post(page+"/"+action, "role", "auditor"); got.StatusCode != http.StatusForbidden {
-			t.Errorf("%s answered %d", action, got.StatusCode)
-		}
+		wantAnswer(t, action, operator.post(page+"/"+action, "role", "auditor"), http.StatusForbidden)
 	}
 	form := []string{"name", "Ana", "email", "ana@example.com", "role", "operator", "environment"}
-	if got := operator.post("/console/users", append(form, "production")...); got.StatusCode != http.StatusForbidden {
-		t.Errorf("an invitation to another environment answered %d", got.StatusCode)
-	}
+	wantAnswer(t, "an invitation to another environment", operator.post("/console/users", append(form, "production")...), http.StatusForbidden)
 	if got := operator.get("/console/users"); strings.Contains(got.body, `value="production"`) || strings.Contains(got.body, "Todos los ambientes") {
 		t.Error("the form offers other environments")
 	}
@@ -145,9 +139,7 @@ func TestAnOperatorOfOneEnvironmentManagesItsPeopleOnly(t *testing.T) {
 	if ana.Environment != fiscal.Sandbox {
 		t.Errorf("the new person is of the environment %q", ana.Environment)
 	}
-	if got := operator.post("/console/users/" + ana.ID + "/disable"); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("a change of a person of the same environment answered %d", got.StatusCode)
-	}
+	wantAnswer(t, "a change of a person of the same environment", operator.post("/console/users/"+ana.ID+"/disable"), http.StatusSeeOther)
 }
 
 // A person sets up a second factor on the page, gets recovery codes once, and then needs a
@@ -161,9 +153,7 @@ func TestSecondFactorOnTheAccountPage(t *testing.T) {
 	if !strings.Contains(page, `class="qr"`) || !regexp.MustCompile(`value="[A-Z2-7]{32}"`).MatchString(page) {
 		t.Fatal("the page shows neither the QR code nor the secret")
 	}
-	if got := b.post("/console/account/second-factor/confirm", "code", "000000"); got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got.body, `id="code-error"`) {
-		t.Errorf("a wrong code: %d", got.StatusCode)
-	}
+	wantAnswer(t, "a wrong code", b.post("/console/account/second-factor/confirm", "code", "000000"), http.StatusUnprocessableEntity, `id="code-error"`)
 	e.mustSignIn(u.Email, "", http.StatusSeeOther)
 }
 
@@ -191,13 +181,9 @@ func TestSessionsOnTheAccountPage(t *testing.T) {
 	if got := one.post(ends[0]); got.Header.Get("Location") != "/console/account?done=account.session" { // the newest is first
 		t.Errorf("the end of another session: %d to %s", got.StatusCode, got.Header.Get("Location"))
 	}
-	if got := two.get("/console/account"); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("the ended session answers %d", got.StatusCode)
-	}
+	wantAnswer(t, "the ended session", two.get("/console/account"), http.StatusSeeOther)
 	other, _ := e.signedIn(store.RoleOperator)
-	if got := other.post(ends[1]); got.StatusCode != http.StatusNotFound {
-		t.Errorf("another person ends the session: %d", got.StatusCode)
-	}
+	wantAnswer(t, "another person ends the session", other.post(ends[1]), http.StatusNotFound)
 	if got := one.post(ends[1]); got.Header.Get("Location") != "/console/sign-in" || one.get("/console/").StatusCode != http.StatusSeeOther {
 		t.Errorf("the end of the own session: %d", got.StatusCode)
 	}
@@ -218,13 +204,9 @@ func TestPasswordOnTheAccountPage(t *testing.T) {
 			t.Errorf("%s: %d without an error at the field", field, got.StatusCode)
 		}
 	}
-	if got := change(goodPassword, "otra frase larga", "otra frase larga"); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("the change answered %d", got.StatusCode)
-	}
+	wantAnswer(t, "the change", change(goodPassword, "otra frase larga", "otra frase larga"), http.StatusSeeOther)
 	e.mustSignIn(u.Email, "", http.StatusUnauthorized)
-	if got := b.get("/console/account"); got.StatusCode != http.StatusOK {
-		t.Errorf("the own session ended: %d", got.StatusCode)
-	}
+	wantAnswer(t, "the own session ended", b.get("/console/account"), http.StatusOK)
 }
 
 // The audit page shows who changed what, filters, pages and verifies the chain.

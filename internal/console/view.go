@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"net/url"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -19,7 +20,7 @@ type view struct {
 	Title string
 
 	Language    lang.Language
-	Theme       string // light, dark, or empty for that of the browser
+	Theme       string // light, dark, or empty for the theme of the browser
 	Environment string
 	SignedIn    bool
 	Viewer      viewer
@@ -123,4 +124,24 @@ func dict(pairs ...any) (map[string]any, error) {
 		all[name] = pairs[i+1]
 	}
 	return all, nil
+}
+
+// pathOf returns the path of a public address, without a slash at the end. It is empty
+// unless a proxy serves the console below a path.
+func pathOf(baseURL string) string {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(u.EscapedPath(), "/")
+}
+
+// below returns a page whose addresses are below the path of the public address. Templates
+// name addresses from /console/ on, always in an attribute. No text can look like one,
+// because html/template escapes its quotes.
+func (c *Console) below(page template.HTML) string {
+	if c.basePath == "" {
+		return string(page)
+	}
+	return strings.ReplaceAll(string(page), `="/console/`, `="`+template.HTMLEscapeString(c.basePath)+`/console/`)
 }

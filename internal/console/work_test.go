@@ -95,9 +95,7 @@ func TestPendingWorkIsListed(t *testing.T) {
 				t.Errorf("%q shows %v, want %s", test.query, found, test.want)
 			}
 		}
-		if got := accountant.get(workAddress + "?taxpayer=" + other).StatusCode; got != http.StatusNotFound {
-			t.Errorf("the work of another taxpayer answered %d", got)
-		}
+		wantAnswer(t, "the work of another taxpayer", accountant.get(workAddress+"?taxpayer="+other), http.StatusNotFound)
 		if got := accountant.get(workAddress).body; strings.Contains(got, "/requeue") {
 			t.Error("an accountant sees the control of operators")
 		}
@@ -162,15 +160,9 @@ func TestAnOperatorRequeuesADocument(t *testing.T) {
 	operator, u := e.signedIn(store.RoleOperator)
 	accountant, _ := e.signedIn(store.RoleAccountant, e.taxpayer)
 	address := workAddress + "/" + stuck.DocumentID + "/requeue"
-	if got := accountant.post(address, "reason", "x").StatusCode; got != http.StatusForbidden {
-		t.Errorf("an accountant's requeue answered %d", got)
-	}
-	if got := operator.post(address, "reason", " "); got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got.body, `id="reason-error"`) {
-		t.Errorf("a requeue without a reason answered %d", got.StatusCode)
-	}
-	if got := operator.get(address).StatusCode; got != http.StatusOK {
-		t.Errorf("the page answered %d", got)
-	}
+	wantAnswer(t, "an accountant's requeue", accountant.post(address, "reason", "x"), http.StatusForbidden)
+	wantAnswer(t, "a requeue without a reason", operator.post(address, "reason", " "), http.StatusUnprocessableEntity, `id="reason-error"`)
+	wantAnswer(t, "the page", operator.get(address), http.StatusOK)
 	if got := operator.post(address, "reason", "se cayó el servidor"); got.StatusCode != http.StatusSeeOther {
 		t.Fatalf("requeue answered %d: %s", got.StatusCode, got.body)
 	}
@@ -201,9 +193,7 @@ func TestTheAuthorityIsShown(t *testing.T) {
 	e.clock.Advance(90 * time.Minute)
 	auditor, _ := e.signedIn(store.RoleAuditor)
 	accountant, _ := e.signedIn(store.RoleAccountant, e.taxpayer)
-	if got := accountant.get(authorityAddress).StatusCode; got != http.StatusNotFound {
-		t.Errorf("an accountant gets %d", got)
-	}
+	wantAnswer(t, "an accountant", accountant.get(authorityAddress), http.StatusNotFound)
 	got := auditor.get(authorityAddress).body
 	for _, want := range []string{"reception", "1.5 %", "120\u00a0ms", "2.3\u00a0s", "Abierto", "-42\u00a0s", "Desfasado", "Contingencia", "90\u00a0min"} {
 		if !strings.Contains(got, want) {
@@ -257,12 +247,8 @@ func TestAnOperatorReleasesFencedRanges(t *testing.T) {
 	})
 	operator, _ := e.signedIn(store.RoleOperator)
 	auditor, _ := e.signedIn(store.RoleAuditor)
-	if got := auditor.post(authorityAddress+"/release", "taxpayer", e.taxpayer).StatusCode; got != http.StatusForbidden {
-		t.Errorf("an auditor's release answered %d", got)
-	}
-	if got := operator.post(authorityAddress+"/release", "taxpayer", store.NewID()).StatusCode; got != http.StatusNotFound {
-		t.Errorf("the release of no taxpayer answered %d", got)
-	}
+	wantAnswer(t, "an auditor's release", auditor.post(authorityAddress+"/release", "taxpayer", e.taxpayer), http.StatusForbidden)
+	wantAnswer(t, "the release of no taxpayer", operator.post(authorityAddress+"/release", "taxpayer", store.NewID()), http.StatusNotFound)
 	for range 2 { // the second one finds the first one running
 		if got := operator.post(authorityAddress+"/release", "taxpayer", e.taxpayer).StatusCode; got != http.StatusSeeOther {
 			t.Fatalf("the release answered %d", got)

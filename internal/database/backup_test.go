@@ -55,7 +55,7 @@ func TestBackupWhileOthersWrite(t *testing.T) {
 		if err := copied.Reader().QueryRowContext(t.Context(), `SELECT n FROM counters WHERE name = 'items'`).Scan(&raised); err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, copied, "items"); n < 20 || n != raised {
+		if n := countItems(t, copied); n < 20 || n != raised {
 			t.Errorf("%d items, and %d were counted", n, raised)
 		}
 		var damage string

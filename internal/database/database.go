@@ -1,5 +1,5 @@
 // Package database opens a database of SQLite or of PostgreSQL, migrates it and runs
-// transactions in it. It knows no table but its own two of the migrations.
+// transactions in it. The only tables that it knows are its own two, which record migrations.
 //
 // SQLite is embedded and serves one node. Concurrent transactions share a commit,
 // because the fsync is the expensive part. PostgreSQL serves several nodes.
@@ -192,7 +192,7 @@ func (db *DB) Batch(ctx context.Context, statements []Statement, check func(rows
 }
 
 // Insert is Batch for statements INSERT … VALUES that insert one row each; check must
-// accept that. The engine may commit them together with those of other callers.
+// accept that. The engine may commit them together with statements of other callers.
 func (db *DB) Insert(ctx context.Context, statements []Statement, check func(rows []int64) error) error {
 	db.statements.Add(int64(len(statements)))
 	return db.guard(func() error { return db.engine.insert(ctx, statements, check) })

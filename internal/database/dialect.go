@@ -59,7 +59,7 @@ type engine struct {
 	// changed; batch commits when check returns nil.
 	batch func(ctx context.Context, statements []Statement, check func(rows []int64) error) error
 	// insert is batch for statements INSERT … VALUES that insert one row each; check must
-	// accept that. The engine may commit them together with those of other callers.
+	// accept that. The engine may commit them together with statements of other callers.
 	insert func(ctx context.Context, statements []Statement, check func(rows []int64) error) error
 	saved  func() int64 // how many statements of insert were not run, because others did their work
 	// migration runs fn, which may take as long as it needs. It waits until no

@@ -162,7 +162,8 @@ type spy struct {
 	gate chan struct{} // when set, each commit receives from it first
 }
 
-// fault makes a statement fail once, after it has succeeded skip times.
+// fault makes a statement fail once, after it has succeeded skip times. Without an error it
+// panics.
 type fault struct {
 	skip int
 	err  error
@@ -181,6 +182,9 @@ func (s *spy) ExecContext(ctx context.Context, query string, args ...any) (sql.R
 	s.mu.Unlock()
 	if gate != nil && query == `COMMIT` {
 		<-gate
+	}
+	if f != nil && f.err == nil {
+		panic("in the engine")
 	}
 	if f != nil {
 		return nil, f.err

@@ -47,7 +47,7 @@ func TestAFailedDiskOfTheServerIsFinal(t *testing.T) {
 			default:
 				t.Error("Broken is open")
 			}
-			if n := count(t, s, "items"); n != 1 {
+			if n := countItems(t, s); n != 1 {
 				t.Errorf("%d items, want 1", n)
 			}
 		})

@@ -57,7 +57,7 @@ func TestAMigrationTriesAgainUntilItGetsItsLocks(t *testing.T) {
 	if err != nil || attempts < 3 {
 		t.Errorf("the migration after %d attempts: %v", attempts, err)
 	}
-	if n := count(t, s, "items"); n != 1 {
+	if n := countItems(t, s); n != 1 {
 		t.Errorf("%d items, want 1", n)
 	}
 }

@@ -80,9 +80,9 @@ func insertItem(ctx context.Context, db *database.DB) error {
 	return db.Dialect().Wrap("insert an item", err)
 }
 
-func count(t *testing.T, db *database.DB, table string) (n int) {
+func countItems(t *testing.T, db *database.DB) (n int) {
 	t.Helper()
-	if err := db.Reader().QueryRowContext(context.WithoutCancel(t.Context()), `SELECT count(*) FROM `+table).Scan(&n); err != nil {
+	if err := db.Reader().QueryRowContext(context.WithoutCancel(t.Context()), `SELECT count(*) FROM items`).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -38,7 +38,7 @@ func TestATransactionThatLosesItsConnectionRunsAgain(t *testing.T) {
 		if err != nil || runs != 2 {
 			t.Errorf("%s: %v after %d runs", name, err, runs)
 		}
-		if n := count(t, s, "items"); n == 0 {
+		if n := countItems(t, s); n == 0 {
 			t.Errorf("%s: no item is stored", name)
 		}
 	}

@@ -63,7 +63,7 @@ func sameStatements(a, b sharedBatch) bool {
 // errGroupFailed is the error of each batch of a group in which one has failed.
 var errGroupFailed = errors.New("a batch of the group failed")
 
-// batch runs statements in one transaction, perhaps together with those of other callers.
+// batch runs statements in one transaction, perhaps together with statements of others.
 // The caller can cancel it only before it begins.
 func (s *sharedBatches) batch(ctx context.Context, statements []Statement, check func([]int64) error) error {
 	err := s.group.Do(ctx, sharedBatch{statements, check})
@@ -97,7 +97,7 @@ func (s *sharedBatches) runGroup(ctx context.Context, calls []*sharedCall) {
 	combine.SetAll(calls, err)
 }
 
-// merge returns statements that do what those of a group do, and how many rows each of them
+// merge returns statements that do what the statements of a group do, and how many rows each of them
 // inserts if no batch fails. The rows of all batches for one table become a few statements,
 // which cost less than one for each row.
 func merge(group []*sharedCall) (statements []Statement, counts []int64) {

@@ -131,7 +131,7 @@ func TestATerminatedConnectionIsUnavailableAndRecovers(t *testing.T) {
 	if !errors.Is(s.Dialect().Wrap("update", err), database.ErrUnavailable) {
 		t.Errorf("terminated before the commit: %v, want ErrUnavailable", err)
 	}
-	if n := count(t, s, "items"); n != 0 {
+	if n := countItems(t, s); n != 0 {
 		t.Errorf("%d items remain", n)
 	}
 	for range 5 { // all idle connections are terminated
@@ -168,7 +168,7 @@ func TestAStoppedServerIsUnavailableAndRecovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, "the database is ready again", func() bool { return s.Ready(t.Context()) == nil })
-	if n := count(t, s, "items"); n != 1 {
+	if n := countItems(t, s); n != 1 {
 		t.Errorf("%d items from before the stop, want 1", n)
 	}
 	if err := insertItem(t.Context(), s); err != nil {

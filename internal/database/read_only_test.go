@@ -42,7 +42,7 @@ func TestAReadOnlyDatabaseReadsAndRefusesToWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, s, "items"); n != 1 {
+		if n := countItems(t, s); n != 1 {
 			t.Errorf("%d items, want the committed one", n)
 		}
 		err = s.Update(t.Context(), func(database.Querier) error {
@@ -78,7 +78,7 @@ func TestAReadOnlyDatabaseChangesNoFile(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
-		if n := count(t, s, "items"); n != 1 {
+		if n := countItems(t, s); n != 1 {
 			t.Errorf("%s: %d items", when, n)
 		}
 		if err := s.Close(); err != nil {

@@ -98,7 +98,7 @@ func TestAPromotedStandbyHasANewTimeline(t *testing.T) {
 	if system, _, _ := strings.Cut(before, "-"); after == before || !strings.HasPrefix(after, system+"-") {
 		t.Errorf("the timeline is %q before and %q after the promotion", before, after)
 	}
-	if n := count(t, follower, "items"); n != 1 {
+	if n := countItems(t, follower); n != 1 {
 		t.Errorf("%d items after the failover to a synchronous standby, want 1", n)
 	}
 }

@@ -149,6 +149,18 @@ func (w *sqliteWriter) savepoints(group []*queuedWrite) bool {
 // Callers get results only after the commit: a member may fail because of a row that
 // another member wrote, and its caller must be able to read that row.
 func (w *sqliteWriter) commit(ctx context.Context, group []*queuedWrite) {
+	ended := false
+	defer func() {
+		if !ended { // the engine panicked, and what has called the leader may recover
+			w.rollback(ctx)
+			combine.SetAll(group, unknownCommit(combine.ErrNotEnded))
+		}
+	}()
+	w.commitGroup(ctx, group)
+	ended = true
+}
+
+func (w *sqliteWriter) commitGroup(ctx context.Context, group []*queuedWrite) {
 	savepoints := w.savepoints(group)
 	if !w.runAll(ctx, group, savepoints) {
 		return

@@ -222,6 +222,50 @@ func TestAFailedEngineTransactionFailsTheWholeGroup(t *testing.T) {
 	}
 }
 
+// The goroutine of a caller runs the group, and what calls it, such as an HTTP server, may
+// recover from a panic of the engine.
+func TestAPanicOfTheEngineIsNoSuccessOfTheOthers(t *testing.T) {
+	t.Parallel()
+	for _, statement := range []string{`BEGIN IMMEDIATE`, `SAVEPOINT member`, `COMMIT`} {
+		t.Run(statement, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t, time.Minute)
+			release := e.hold()
+			var all sync.WaitGroup
+			errs := make([]error, 10)
+			for i := range errs {
+				all.Go(func() {
+					defer func() {
+						if recover() != nil {
+							errs[i] = ErrOutcomeUnknown // the caller that has led knows of the panic
+						}
+					}()
+					errs[i] = e.update(t.Context(), insert(i))
+				})
+			}
+			e.queued(10)
+			skip := 0
+			if statement == `COMMIT` {
+				skip = 1 // for the commit of the transaction that holds the writer
+			}
+			e.spy.failAfter(skip, statement, nil)
+			release()
+			all.Wait()
+			for i, err := range errs {
+				if !errors.Is(err, ErrOutcomeUnknown) {
+					t.Errorf("member %d: %v, want ErrOutcomeUnknown", i, err)
+				}
+			}
+			if n := e.rows(); n != 0 {
+				t.Errorf("%d rows remain", n)
+			}
+			if err := e.update(t.Context(), insert(1)); err != nil || e.rows() != 1 {
+				t.Errorf("afterwards: %v, and %d rows", err, e.rows())
+			}
+		})
+	}
+}
+
 func TestCloseCommitsWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, time.Minute)

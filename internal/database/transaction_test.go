@@ -28,7 +28,7 @@ func TestAFailedTransactionLeavesNothing(t *testing.T) {
 		if !errors.Is(err, database.ErrOwn) || errors.Is(err, database.ErrUnavailable) {
 			t.Errorf("got %v, want the function's own error", err)
 		}
-		if n := count(t, s, "items"); n != 0 {
+		if n := countItems(t, s); n != 0 {
 			t.Errorf("%d items remain", n)
 		}
 	})
@@ -96,7 +96,7 @@ func TestAFailedTransactionDoesNotAffectOthers(t *testing.T) {
 				t.Errorf("transaction %d: %v", i, err)
 			}
 		})
-		if n := count(t, s, "items"); n != all*2/3 {
+		if n := countItems(t, s); n != all*2/3 {
 			t.Errorf("%d items, want %d", n, all*2/3)
 		}
 	})
@@ -123,7 +123,7 @@ func TestAPanicInATransactionRollsItBackAlone(t *testing.T) {
 			}
 		})
 		// PostgreSQL rolls back a moment later, when the connection returns to the pool.
-		eventually(t, time.Minute, "ten items", func() bool { return count(t, s, "items") == 10 })
+		eventually(t, time.Minute, "ten items", func() bool { return countItems(t, s) == 10 })
 		if err := s.Update(t.Context(), func(q database.Querier) error { return add(t.Context(), q) }); err != nil {
 			t.Error(err)
 		}
@@ -162,7 +162,7 @@ func TestARunningTransactionIgnoresCancellation(t *testing.T) {
 				t.Errorf("transaction %d: %v", i, err)
 			}
 		})
-		if n := count(t, s, "items"); n != 20 {
+		if n := countItems(t, s); n != 20 {
 			t.Errorf("%d items, want 20", n)
 		}
 	})
@@ -209,7 +209,7 @@ func TestCloseWaitsForTheRunningTransaction(t *testing.T) {
 		if _, err := s.SchemaVersion(t.Context()); !errors.Is(err, database.ErrUnavailable) {
 			t.Errorf("a read on a closed database: %v, want ErrUnavailable", err)
 		}
-		if n := count(t, open(t, address), "items"); n != 1 {
+		if n := countItems(t, open(t, address)); n != 1 {
 			t.Errorf("%d items after opening again, want 1", n)
 		}
 	})

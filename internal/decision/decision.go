@@ -1,6 +1,6 @@
-// Package decision is what operators decide about documents by a rule that needs no
-// evidence: the words of a decision, and a document that is held because its number range
-// ended before it was sent.
+// Package decision holds documents whose number range ended before they were sent, and gives
+// a held document a new number when an operator decides so. It also checks what operators
+// write about any decision.
 package decision
 
 import (

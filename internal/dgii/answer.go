@@ -51,8 +51,8 @@ func (r *response) plainText() (string, bool) {
 }
 
 // newAnswer returns an answer with what every response has: its bytes and date.
-func (r *response) newAnswer() fiscal.Answer {
-	return fiscal.Answer{Raw: bytes.Clone(r.body[:min(len(r.body), maxRaw)]), At: r.date}
+func (r *response) newAnswer() fiscal.AuthorityAnswer {
+	return fiscal.AuthorityAnswer{Raw: bytes.Clone(r.body[:min(len(r.body), maxRaw)]), At: r.date}
 }
 
 // messages collects the messages of a response from all members that may hold
@@ -185,16 +185,16 @@ func parseVerdict(text string) (fiscal.Verdict, bool) {
 }
 
 // fill copies what the response says about its document.
-func (v jsonValue) fill(a *fiscal.Answer) {
+func (v jsonValue) fill(a *fiscal.AuthorityAnswer) {
 	a.TrackID = clean(v.member("trackid").scalar(), 200)
 	a.RNC = clean(v.member("rnc", "rncemisor").scalar(), 20)
 	a.ENCF = clean(v.member("encf", "ncfelectronico").scalar(), 20)
 	a.Messages = v.messages()
 	switch used := v.member("secuenciautilizada"); strings.ToLower(used.text) {
 	case "true":
-		a.SequenceUsed, a.SequenceStated = true, true
+		a.NumberUsed, a.NumberStated = true, true
 	case "false":
-		a.SequenceStated = true
+		a.NumberStated = true
 	}
 	a.SecurityCode = clean(v.member("codigoseguridad", "codigoseguridadecf").scalar(), 20)
 	a.BuyerRNC = digits(clean(v.member("rnccomprador").scalar(), 20))
@@ -220,7 +220,7 @@ func parseDate(s string) fiscal.Date {
 
 // matchesDocument reports whether an answer is about a document. An answer that
 // names no document matches.
-func matchesDocument(a fiscal.Answer, rnc, encf string) bool {
+func matchesDocument(a fiscal.AuthorityAnswer, rnc, encf string) bool {
 	return (a.RNC == "" || digits(a.RNC) == digits(rnc)) && (a.ENCF == "" || strings.EqualFold(a.ENCF, encf))
 }
 

@@ -204,22 +204,22 @@ func wantError(t *testing.T, err, want error) {
 const htmlPage = "<!DOCTYPE html><html><body>El servicio no está delegado</body></html>"
 
 // Submit sends an e-CF with a reservation of its own.
-func (c *Client) Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
+func (c *Client) Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.AuthorityAnswer, error) {
 	return c.submit(ctx, id, s, false)
 }
 
 // SubmitSummary sends the summary (RFCE) of a small consumer invoice, as Submit does.
-func (c *Client) SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
+func (c *Client) SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.AuthorityAnswer, error) {
 	return c.submit(ctx, id, s, true)
 }
 
-func (c *Client) submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment, summary bool) (fiscal.Answer, error) {
+func (c *Client) submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment, summary bool) (fiscal.AuthorityAnswer, error) {
 	if err := checkShipment(c.reception, s); err != nil {
-		return fiscal.Answer{}, err
+		return fiscal.AuthorityAnswer{}, err
 	}
 	send, release, err := c.Reserve(ctx, id, s.RNC, summary)
 	if err != nil {
-		return fiscal.Answer{}, err
+		return fiscal.AuthorityAnswer{}, err
 	}
 	defer release()
 	return send(ctx, s)

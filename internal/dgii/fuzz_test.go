@@ -20,7 +20,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(200, []byte(`{"codigo":1,"estado":"Aceptado","montoTotal":1e400,"fechaEmision":"31-02-2026"}`))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		rep := &response{status: status, body: body}
-		check := func(a fiscal.Answer) {
+		check := func(a fiscal.AuthorityAnswer) {
 			if len(a.Messages) > maxMessages || len(a.Raw) > maxRaw {
 				t.Fatalf("%d messages, %d bytes", len(a.Messages), len(a.Raw))
 			}

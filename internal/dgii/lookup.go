@@ -13,44 +13,44 @@ import (
 // Result looks up the verdict of a track id. The caller must compare the RNC and
 // the e-NCF of the answer with the document. Like every look-up, it fails with
 // ErrUnavailable, or with ErrAbsent when the environment has no such service.
-func (c *Client) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error) {
+func (c *Client) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.AuthorityAnswer, error) {
 	query := url.Values{"trackid": {trackID}}
-	return c.lookUpVerdict(ctx, id, c.result, query, func(a fiscal.Answer) bool {
+	return c.lookUpVerdict(ctx, id, c.result, query, func(a fiscal.AuthorityAnswer) bool {
 		return a.TrackID == "" || strings.EqualFold(a.TrackID, trackID)
 	})
 }
 
 // State looks up the state of a document by its number. The authority reports a
 // conditional acceptance as a plain one here, except for small consumer invoices.
-func (c *Client) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+func (c *Client) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	return c.lookUpState(ctx, id, c.state, q)
 }
 
-func (c *Client) lookUpState(ctx context.Context, id *xmlsig.Identity, s *service, q fiscal.Query) (fiscal.Answer, error) {
+func (c *Client) lookUpState(ctx context.Context, id *xmlsig.Identity, s *service, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	query := url.Values{
 		"rncemisor": {q.RNC}, "ncfelectronico": {q.ENCF},
 		"rnccomprador": {q.BuyerRNC}, "codigoseguridad": {q.SecurityCode},
 	}
-	return c.lookUpVerdict(ctx, id, s, query, func(a fiscal.Answer) bool { return matchesDocument(a, q.RNC, q.ENCF) })
+	return c.lookUpVerdict(ctx, id, s, query, func(a fiscal.AuthorityAnswer) bool { return matchesDocument(a, q.RNC, q.ENCF) })
 }
 
 // SummaryState looks up the state of a small consumer invoice by its number and
 // security code.
-func (c *Client) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+func (c *Client) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	return c.lookUpSummary(ctx, id, c.rfceLookup, q)
 }
 
-func (c *Client) lookUpSummary(ctx context.Context, id *xmlsig.Identity, s *service, q fiscal.Query) (fiscal.Answer, error) {
+func (c *Client) lookUpSummary(ctx context.Context, id *xmlsig.Identity, s *service, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	query := url.Values{"RNC_Emisor": {q.RNC}, "ENCF": {q.ENCF}, "Cod_Seguridad_eCF": {q.SecurityCode}}
-	return c.lookUpVerdict(ctx, id, s, query, func(a fiscal.Answer) bool { return matchesDocument(a, q.RNC, q.ENCF) })
+	return c.lookUpVerdict(ctx, id, s, query, func(a fiscal.AuthorityAnswer) bool { return matchesDocument(a, q.RNC, q.ENCF) })
 }
 
 // TrackIDs looks up all track ids of a number. The list is empty only when the
 // service itself says that there are none. If the service gives a state with a
 // track id, the answer has it as its verdict.
-func (c *Client) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
+func (c *Client) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.AuthorityAnswer, error) {
 	query := url.Values{"rncemisor": {q.RNC}, "encf": {q.ENCF}}
-	var list []fiscal.Answer
+	var list []fiscal.AuthorityAnswer
 	s := c.trackIDs
 	err := c.lookUp(ctx, id, s, query, func(res *response, v jsonValue) error {
 		var ok bool
@@ -67,7 +67,7 @@ func (c *Client) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Que
 
 // readTrackIDs reads a list of track ids, or one object instead of a list. It
 // returns false when the response is neither a list nor a clear "not found".
-func readTrackIDs(res *response, v jsonValue, q fiscal.Query) ([]fiscal.Answer, bool) {
+func readTrackIDs(res *response, v jsonValue, q fiscal.Query) ([]fiscal.AuthorityAnswer, bool) {
 	entries := v.items
 	if v.kind == kindObject {
 		entries = []jsonValue{v}
@@ -76,7 +76,7 @@ func readTrackIDs(res *response, v jsonValue, q fiscal.Query) ([]fiscal.Answer, 
 	}
 	good := res.status < 300
 	raw := res.newAnswer()
-	list := []fiscal.Answer{}
+	list := []fiscal.AuthorityAnswer{}
 	for _, e := range entries {
 		a := raw
 		e.fill(&a)
@@ -99,8 +99,8 @@ func readTrackIDs(res *response, v jsonValue, q fiscal.Query) ([]fiscal.Answer, 
 
 // lookUpVerdict looks up the verdict of one document. ours reports whether an
 // answer is about that document.
-func (c *Client) lookUpVerdict(ctx context.Context, id *xmlsig.Identity, s *service, query url.Values, ours func(fiscal.Answer) bool) (fiscal.Answer, error) {
-	var a fiscal.Answer
+func (c *Client) lookUpVerdict(ctx context.Context, id *xmlsig.Identity, s *service, query url.Values, ours func(fiscal.AuthorityAnswer) bool) (fiscal.AuthorityAnswer, error) {
+	var a fiscal.AuthorityAnswer
 	err := c.lookUp(ctx, id, s, query, func(res *response, v jsonValue) error {
 		a = res.newAnswer()
 		v.fill(&a)

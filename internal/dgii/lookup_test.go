@@ -17,12 +17,12 @@ func query() fiscal.Query {
 
 func TestLookUpVerdicts(t *testing.T) {
 	t.Parallel()
-	known := func(v fiscal.Verdict, messages ...fiscal.Message) fiscal.Answer {
-		return fiscal.Answer{Known: true, Verdict: v, Messages: messages}
+	known := func(v fiscal.Verdict, messages ...fiscal.Message) fiscal.AuthorityAnswer {
+		return fiscal.AuthorityAnswer{Known: true, Verdict: v, Messages: messages}
 	}
 	table := []submission{
 		{"accepted as served", 200, `{"trackId":"t-1","codigo":"1","estado":"Aceptado","rnc":"131256432","encf":"E310000000058","secuenciaUtilizada":true,"fechaRecepcion":"10/8/2026 11:22:49 AM","mensajes":[{"valor":"","codigo":0}]}`,
-			fiscal.Answer{Known: true, Verdict: fiscal.VerdictAccepted, TrackID: "t-1", SequenceUsed: true, SequenceStated: true}, nil},
+			fiscal.AuthorityAnswer{Known: true, Verdict: fiscal.VerdictAccepted, TrackID: "t-1", NumberUsed: true, NumberStated: true}, nil},
 		{"conditional as documented", 200, `{"codigo":4,"estado":"Aceptado condicional","eNCF":"E310000000058","mensajes":[{"valor":"x","codigo":1385}]}`,
 			known(fiscal.VerdictConditional, fiscal.Message{Code: "1385", Text: "x"}), nil},
 		{"rejected", 200, `{"codigo":2,"estado":"Rechazado","mensajes":[{"codigo":64}]}`, known(fiscal.VerdictRejected, fiscal.Message{Code: "64"}), nil},
@@ -32,34 +32,36 @@ func TestLookUpVerdicts(t *testing.T) {
 		{"state alone", 200, `{"estado":"Aceptado"}`, known(fiscal.VerdictAccepted), nil},
 		{"code alone", 200, `{"codigo":1}`, known(fiscal.VerdictAccepted), nil},
 
-		{"empty record", 200, `{"codigo":0,"estado":null,"rnc":null}`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"contradiction", 200, `{"codigo":1,"estado":"Rechazado"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"unknown code", 200, `{"codigo":7,"estado":"Aceptado"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"code that is no number", 200, `{"codigo":1.5}`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"unknown state", 200, `{"codigo":1,"estado":"Quizás"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"accepted with 400", 400, `{"codigo":1,"estado":"Aceptado"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"empty object", 200, `{}`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"null", 200, `null`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"nothing", 200, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"page", 200, htmlPage, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"sentence", 400, `"El RNC del token no está autorizado"`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"500", 500, `{"codigo":1,"estado":"Aceptado"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"redirect", 302, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"401 again and again", 401, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"429", 429, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"5 MB", 200, `{"codigo":1,"x":"` + strings.Repeat("x", 5<<20) + `"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"404 with nothing", 404, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"404 with a page", 404, htmlPage, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"404 with a problem object", 404, `{"type":"x","title":"Not Found","status":404}`, fiscal.Answer{}, fiscal.ErrUnavailable},
+		{"empty record", 200, `{"codigo":0,"estado":null,"rnc":null}`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"contradiction", 200, `{"codigo":1,"estado":"Rechazado"}`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"unknown code", 200, `{"codigo":7,"estado":"Aceptado"}`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"code that is no number", 200, `{"codigo":1.5}`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"unknown state", 200, `{"codigo":1,"estado":"Quizás"}`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"accepted with 400", 400, `{"codigo":1,"estado":"Aceptado"}`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"empty object", 200, `{}`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"null", 200, `null`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"nothing", 200, ``, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"page", 200, htmlPage, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"sentence", 400, `"El RNC del token no está autorizado"`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"500", 500, `{"codigo":1,"estado":"Aceptado"}`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"redirect", 302, ``, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"401 again and again", 401, ``, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"429", 429, ``, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"5 MB", 200, `{"codigo":1,"x":"` + strings.Repeat("x", 5<<20) + `"}`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"404 with nothing", 404, ``, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"404 with a page", 404, htmlPage, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
+		{"404 with a problem object", 404, `{"type":"x","title":"Not Found","status":404}`, fiscal.AuthorityAnswer{}, fiscal.ErrUnavailable},
 	}
 	for _, tt := range table {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := newEnv(t, answer(tt.status, tt.body))
-			for name, ask := range map[string]func(*Client) (fiscal.Answer, error){
-				"result":  func(c *Client) (fiscal.Answer, error) { return c.Result(testContext(t), signer(t), "T-1") },
-				"state":   func(c *Client) (fiscal.Answer, error) { return c.State(testContext(t), signer(t), query()) },
-				"summary": func(c *Client) (fiscal.Answer, error) { return c.SummaryState(testContext(t), signer(t), query()) },
+			for name, ask := range map[string]func(*Client) (fiscal.AuthorityAnswer, error){
+				"result": func(c *Client) (fiscal.AuthorityAnswer, error) { return c.Result(testContext(t), signer(t), "T-1") },
+				"state":  func(c *Client) (fiscal.AuthorityAnswer, error) { return c.State(testContext(t), signer(t), query()) },
+				"summary": func(c *Client) (fiscal.AuthorityAnswer, error) {
+					return c.SummaryState(testContext(t), signer(t), query())
+				},
 			} {
 				got, err := ask(s.client(t))
 				wantError(t, err, tt.wantErr)

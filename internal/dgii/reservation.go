@@ -27,7 +27,7 @@ import (
 // Reserve fails with ErrNotReceived or ErrNotDelegated. The error has a
 // RetryAfterError in its chain when the circuit is open or the signer is refused.
 func (c *Client) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (
-	send func(context.Context, fiscal.Shipment) (fiscal.Answer, error), release func(), err error,
+	send func(context.Context, fiscal.Shipment) (fiscal.AuthorityAnswer, error), release func(), err error,
 ) {
 	r := &reservation{client: c, id: id, rnc: rnc, service: c.reception, read: readReception}
 	if summary {
@@ -65,18 +65,18 @@ func (r *reservation) release() {
 }
 
 // send sends a document and reads the response.
-func (r *reservation) send(ctx context.Context, shipment fiscal.Shipment) (fiscal.Answer, error) {
+func (r *reservation) send(ctx context.Context, shipment fiscal.Shipment) (fiscal.AuthorityAnswer, error) {
 	if err := checkShipment(r.service, shipment); err != nil {
-		return fiscal.Answer{}, err
+		return fiscal.AuthorityAnswer{}, err
 	}
 	if shipment.RNC != r.rnc {
-		return fiscal.Answer{}, r.service.errorf(fiscal.ErrNotReceived, "the reservation is for a document of another taxpayer")
+		return fiscal.AuthorityAnswer{}, r.service.errorf(fiscal.ErrNotReceived, "the reservation is for a document of another taxpayer")
 	}
 	if !r.used.CompareAndSwap(false, true) {
-		return fiscal.Answer{}, r.service.errorf(fiscal.ErrNotReceived, "the reservation was used or released before")
+		return fiscal.AuthorityAnswer{}, r.service.errorf(fiscal.ErrNotReceived, "the reservation was used or released before")
 	}
 	c, s := r.client, r.service
-	var a fiscal.Answer
+	var a fiscal.AuthorityAnswer
 	err := c.doWithPermit(ctx, r.id, r.permit, call{shipment: &shipment, parse: func(res *response) error {
 		a = res.newAnswer()
 		err := readSubmission(res, shipment, r.read, &a)

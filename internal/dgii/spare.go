@@ -33,17 +33,17 @@ func (c *Client) Spare() Spare {
 }
 
 // State is Client.State with the lowest priority.
-func (s Spare) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+func (s Spare) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	if err := s.check(s.state); err != nil {
-		return fiscal.Answer{}, asUnavailable(err)
+		return fiscal.AuthorityAnswer{}, asUnavailable(err)
 	}
 	return s.client.lookUpState(ctx, id, s.state, q)
 }
 
 // SummaryState is Client.SummaryState with the lowest priority.
-func (s Spare) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+func (s Spare) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	if err := s.check(s.rfceLookup); err != nil {
-		return fiscal.Answer{}, asUnavailable(err)
+		return fiscal.AuthorityAnswer{}, asUnavailable(err)
 	}
 	return s.client.lookUpSummary(ctx, id, s.rfceLookup, q)
 }

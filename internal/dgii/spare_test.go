@@ -53,9 +53,9 @@ func TestSpareLookUpYieldsToOtherCalls(t *testing.T) {
 		}
 		held = append(held, free)
 	}
-	for name, ask := range map[string]func() (fiscal.Answer, error){
-		"state":   func() (fiscal.Answer, error) { return spare.State(testContext(t), id, query()) },
-		"summary": func() (fiscal.Answer, error) { return spare.SummaryState(testContext(t), id, query()) },
+	for name, ask := range map[string]func() (fiscal.AuthorityAnswer, error){
+		"state":   func() (fiscal.AuthorityAnswer, error) { return spare.State(testContext(t), id, query()) },
+		"summary": func() (fiscal.AuthorityAnswer, error) { return spare.SummaryState(testContext(t), id, query()) },
 	} {
 		_, err := ask()
 		if !errors.Is(err, fiscal.ErrOutage) || !errors.Is(err, fiscal.ErrUnavailable) {

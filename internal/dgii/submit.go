@@ -19,7 +19,7 @@ func checkShipment(s *service, shipment fiscal.Shipment) error {
 
 // An answerReader reads the JSON of a response with the given status into a. It
 // returns an error when the response is not conclusive.
-type answerReader func(status int, v jsonValue, a *fiscal.Answer) error
+type answerReader func(status int, v jsonValue, a *fiscal.AuthorityAnswer) error
 
 // isFileNamePart reports whether a text may be a part of a file name: digits and
 // capital letters only.
@@ -38,7 +38,7 @@ var (
 
 // readSubmission reads a response into an answer. After every error except
 // errDelegation the outcome is unknown.
-func readSubmission(res *response, shipment fiscal.Shipment, read answerReader, a *fiscal.Answer) error {
+func readSubmission(res *response, shipment fiscal.Shipment, read answerReader, a *fiscal.AuthorityAnswer) error {
 	refused := res.status >= 400 && res.status < 500
 	if !refused && (res.status < 200 || res.status > 299) {
 		return errServerStatus
@@ -74,7 +74,7 @@ func readSubmission(res *response, shipment fiscal.Shipment, read answerReader, 
 }
 
 // readReception reads the response to an e-CF.
-func readReception(status int, v jsonValue, a *fiscal.Answer) error {
+func readReception(status int, v jsonValue, a *fiscal.AuthorityAnswer) error {
 	if status >= 400 {
 		return readRefusal(status, v, a)
 	}
@@ -98,7 +98,7 @@ func readReception(status int, v jsonValue, a *fiscal.Answer) error {
 }
 
 // readSummaryReception reads the response to a summary, which has the verdict.
-func readSummaryReception(status int, v jsonValue, a *fiscal.Answer) error {
+func readSummaryReception(status int, v jsonValue, a *fiscal.AuthorityAnswer) error {
 	if status >= 400 {
 		return readRefusal(status, v, a)
 	}
@@ -115,7 +115,7 @@ func readSummaryReception(status int, v jsonValue, a *fiscal.Answer) error {
 	}
 }
 
-func reject(a *fiscal.Answer) error {
+func reject(a *fiscal.AuthorityAnswer) error {
 	a.Known, a.Verdict, a.TrackID = true, fiscal.VerdictRejected, ""
 	return nil
 }
@@ -123,7 +123,7 @@ func reject(a *fiscal.Answer) error {
 // readRefusal reads a response with a 4xx status. It is conclusive only when the
 // reason comes from the authority: the response of a proxy must never cost a
 // fiscal number.
-func readRefusal(status int, v jsonValue, a *fiscal.Answer) error {
+func readRefusal(status int, v jsonValue, a *fiscal.AuthorityAnswer) error {
 	if status == http.StatusProxyAuthRequired || status == http.StatusRequestTimeout || a.TrackID != "" {
 		return errNoReason
 	}

@@ -1,5 +1,5 @@
 // Package dossier reads everything that the service knows of one document, in order. The
-// commands history and work show and the console's page of a document show it.
+// commands history and work show, and the page of a document in the console, show it.
 package dossier
 
 import (
@@ -50,19 +50,13 @@ func Read(ctx context.Context, s *store.Store, scope store.Scope, documentID str
 	if d.Evidence, err = pipeline.DecodeEvidence(state.Evidence); err != nil {
 		return d, err
 	}
-	if d.History, err = s.History(ctx, scope, d.Invoice.ID); err != nil {
-		return d, err
-	}
-	if d.Attempts, err = s.Attempts(ctx, scope, documentID); err != nil {
-		return d, err
-	}
-	if d.Responses, err = s.UnconfirmedResponses(ctx, scope, documentID); err != nil {
-		return d, err
-	}
-	if d.Differences, err = s.DifferencesOf(ctx, scope, documentID); err != nil {
-		return d, err
-	}
-	if d.Replaced, err = s.ReplacedNumbers(ctx, scope, documentID); err != nil {
+	var failed [5]error
+	d.History, failed[0] = s.History(ctx, scope, d.Invoice.ID)
+	d.Attempts, failed[1] = s.Attempts(ctx, scope, documentID)
+	d.Responses, failed[2] = s.UnconfirmedResponses(ctx, scope, documentID)
+	d.Differences, failed[3] = s.DifferencesOf(ctx, scope, documentID)
+	d.Replaced, failed[4] = s.ReplacedNumbers(ctx, scope, documentID)
+	if err := errors.Join(failed[:]...); err != nil {
 		return d, err
 	}
 	job, err := s.JobOf(ctx, scope, documentID)

@@ -58,7 +58,7 @@ func TestNothingFoundConfirmsNothing(t *testing.T) {
 		for n := range rapid.IntRange(0, 20).Draw(t, "answers") {
 			at := noon.Add(time.Duration(n) * time.Hour)
 			refused := word("T2", fiscal.VerdictRejected, fiscal.Message{Code: rapid.SampledFrom([]string{"75", "135", "145", "176", "1209"}).Draw(t, "code")})
-			refused.At, refused.SequenceFree = at, rapid.Bool().Draw(t, "free")
+			refused.At, refused.NumberFree = at, rapid.Bool().Draw(t, "free")
 			items = append(items, rapid.SampledFrom([]Item{
 				{Kind: Absent, At: at}, {Kind: NoOther, At: at}, {Kind: NoLookUp, At: at}, {Kind: Settled, Attempt: 1, At: at}, refused,
 				{Kind: State, Verdict: fiscal.VerdictRejected, At: at},

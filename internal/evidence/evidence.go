@@ -77,8 +77,8 @@ type Item struct {
 	Found bool `json:"found,omitempty"`
 
 	Messages []fiscal.Message `json:"messages,omitempty"`
-	// SequenceFree says that the authority lets the number be used again.
-	SequenceFree bool `json:"sequence_free,omitempty"`
+	// NumberFree says that the authority lets the number be used again.
+	NumberFree bool `json:"sequence_free,omitempty"`
 	// Attempt is the number of the attempt that an inconclusive item is about, or that
 	// the authority answered with a track id or a verdict.
 	Attempt int64 `json:"attempt,omitempty"`
@@ -115,6 +115,12 @@ func (i Item) Cause() cause.Cause {
 	return cause.New(cause.Text, i.Note)
 }
 
+// Repeats reports whether a buyer's acknowledgement or refusal says what an earlier one said.
+// An earlier release may have stored the reason as a sentence.
+func (i Item) Repeats(earlier Item) bool {
+	return i.Kind == earlier.Kind && i.Signer == earlier.Signer && i.Cause().String() == earlier.Cause().String()
+}
+
 // Encode returns the stored form of an item, and a digest that is the same for
 // items that say the same.
 func (i Item) Encode() (body, digest []byte, err error) {
@@ -143,7 +149,7 @@ func Decode(body []byte, at time.Time) (Item, error) {
 // authority may have registered one submission under two track ids, so that of a track id
 // one such message beside others is enough.
 func (i Item) duplicate() bool {
-	if i.SequenceFree || !slices.ContainsFunc(i.Messages, saysUsed) {
+	if i.NumberFree || !slices.ContainsFunc(i.Messages, saysUsed) {
 		return false
 	}
 	return i.TrackID != "" || !slices.ContainsFunc(i.Messages, func(m fiscal.Message) bool { return !saysUsed(m) })

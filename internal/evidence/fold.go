@@ -36,8 +36,8 @@ func Fold(items []Item) Outcome {
 	} else {
 		o.TrackID = t.likelyTrack()
 	}
-	o.NumberFree = o.Status == fiscal.Rejected && o.Verdict.SequenceFree &&
-		!slices.ContainsFunc(slices.Concat(t.rejected, t.duplicates, t.found), func(i Item) bool { return !i.SequenceFree })
+	o.NumberFree = o.Status == fiscal.Rejected && o.Verdict.NumberFree &&
+		!slices.ContainsFunc(slices.Concat(t.rejected, t.duplicates, t.found), func(i Item) bool { return !i.NumberFree })
 	if t.received && (o.Status == fiscal.Accepted || o.Status == fiscal.AcceptedConditional) {
 		o.Status = fiscal.Delivered
 	}

@@ -37,7 +37,7 @@ func TestFold(t *testing.T) {
 		return Item{Kind: State, Verdict: v, Ours: ours, Foreign: foreign, At: noon}
 	}
 	free := word("T1", fiscal.VerdictRejected, used)
-	free.SequenceFree = true
+	free.NumberFree = true
 	for name, tt := range map[string]struct {
 		evidence []Item
 		want     fiscal.Status
@@ -190,7 +190,7 @@ func drawEvidence(t *rapid.T) Item {
 		if rapid.Bool().Draw(t, "has messages") {
 			e.Messages = []fiscal.Message{{Code: rapid.SampledFrom([]string{"135", "145", "176", "1209"}).Draw(t, "code"), Text: "x"}}
 		}
-		e.SequenceFree = rapid.Bool().Draw(t, "free")
+		e.NumberFree = rapid.Bool().Draw(t, "free")
 	}
 	return e
 }

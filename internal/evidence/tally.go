@@ -46,7 +46,7 @@ func NewTally(items []Item) *Tally {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b Item) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.TrackID, b.TrackID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Verdict, b.Verdict),
-			falseFirst(a.SequenceFree, b.SequenceFree), slices.CompareFunc(a.Messages, b.Messages, compareMessages))
+			falseFirst(a.NumberFree, b.NumberFree), slices.CompareFunc(a.Messages, b.Messages, compareMessages))
 	})
 	for _, i := range items { // first which track ids are ours, and which attempts were answered
 		if i.TrackID != "" {
@@ -185,8 +185,8 @@ func (t *Tally) Knows(trackID string) bool { return t.tracks[trackID] != nil }
 
 // AllJudged reports whether the authority has accepted or rejected every track id of a
 // list.
-func (t *Tally) AllJudged(list []fiscal.Answer) bool {
-	return !slices.ContainsFunc(list, func(a fiscal.Answer) bool { return t.tracks[a.TrackID] == nil || !t.tracks[a.TrackID].judged })
+func (t *Tally) AllJudged(list []fiscal.AuthorityAnswer) bool {
+	return !slices.ContainsFunc(list, func(a fiscal.AuthorityAnswer) bool { return t.tracks[a.TrackID] == nil || !t.tracks[a.TrackID].judged })
 }
 
 // OpenTracks returns the track ids without a verdict, oldest first.

@@ -163,7 +163,7 @@ func (w *writer) collect(ctx context.Context) error {
 	}
 }
 
-// report says how many documents are written: those of the complete parts, and some of
+// report says how many documents are written: all of the complete parts, and some of
 // the next one.
 func (w *writer) report(more int64) {
 	if w.o.Progress != nil {

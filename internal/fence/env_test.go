@@ -9,11 +9,9 @@ import (
 // env is the environment of live with what the tests of this package add.
 type env struct{ *livetest.Env }
 
-type envOptions = livetest.Options
-
-func newEnv(t *testing.T, address string, o envOptions) *env {
+func newEnv(t *testing.T, address string) *env {
 	t.Helper()
-	return &env{livetest.New(t, address, o)}
+	return &env{livetest.New(t, address, livetest.Options{})}
 }
 
 // otherNode returns another node on the same database, with the same signer.

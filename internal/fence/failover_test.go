@@ -42,7 +42,7 @@ func newFailoverOf(t *testing.T, names string, synchronous int, standbys ...stri
 		f.standby = f.primary.Standby(t, name)
 	}
 	address := f.primary.URLWith(f.standby, "failover")
-	f.a = newEnv(t, address, envOptions{})
+	f.a = newEnv(t, address)
 	if names != "" {
 		f.a.Must(f.primary.Configure("synchronous_standby_names", names))
 	}

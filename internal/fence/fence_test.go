@@ -89,7 +89,7 @@ var bothKinds = []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer}
 func TestFenceOfARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		for range 5 {
 			w.Create(fiscal.FiscalCredit, 1000)
@@ -147,7 +147,7 @@ func TestFenceOfARestoredDatabase(t *testing.T) {
 func TestRestoredDocumentIsNotSentBlindly(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		all := []store.Invoice{w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000), w.Create(fiscal.Consumer, 300_000)}
 		worker := w.otherNode()
@@ -200,7 +200,7 @@ func TestFenceWithoutAWitness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address := storetest.Address(t, "sqlite")
-			w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+			w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 			w.Guard(path)
 			w.Equal("on an empty database", []string{}, w.Fenced())
 			for range 3 {
@@ -246,7 +246,7 @@ func TestFenceWithoutAWitness(t *testing.T) {
 // A witness that is damaged while the service runs fences the ranges.
 func TestAWitnessThatIsDamagedMeanwhileFences(t *testing.T) {
 	t.Parallel()
-	w, path := newEnv(t, storetest.Address(t, "sqlite"), envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w, path := newEnv(t, storetest.Address(t, "sqlite")), filepath.Join(t.TempDir(), "witness")
 	w.Guard(path)
 	w.Create(fiscal.FiscalCredit, 1000)
 	w.Drive(time.Hour)
@@ -264,7 +264,7 @@ func TestAWitnessThatIsDamagedMeanwhileFences(t *testing.T) {
 // A number is in the file before the authority gets its document.
 func TestWitnessIsWrittenBeforeSending(t *testing.T) {
 	t.Parallel()
-	w, path := newEnv(t, storetest.Address(t, "sqlite"), envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w, path := newEnv(t, storetest.Address(t, "sqlite")), filepath.Join(t.TempDir(), "witness")
 	w.Guard(path)
 	seen := &watcher{Authority: w.Options.Authority, path: path}
 	w.Options.Authority = seen
@@ -309,10 +309,10 @@ func (a *watcher) look(s fiscal.Shipment) {
 }
 
 func (a *watcher) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (
-	send func(context.Context, fiscal.Shipment) (fiscal.Answer, error), release func(), err error,
+	send func(context.Context, fiscal.Shipment) (fiscal.AuthorityAnswer, error), release func(), err error,
 ) {
 	inner, release, err := a.Authority.Reserve(ctx, id, rnc, summary)
-	return func(ctx context.Context, s fiscal.Shipment) (fiscal.Answer, error) {
+	return func(ctx context.Context, s fiscal.Shipment) (fiscal.AuthorityAnswer, error) {
 		a.look(s)
 		return inner(ctx, s)
 	}, release, err
@@ -323,7 +323,7 @@ func (a *watcher) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, 
 func TestFenceOfASecondNode(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
-	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w, dir := newEnv(t, address), t.TempDir()
 	w.Guard(filepath.Join(dir, "a"))
 	w.Create(fiscal.FiscalCredit, 1000)
 	w.Drive(time.Hour)
@@ -364,7 +364,7 @@ func TestFenceOfASecondNode(t *testing.T) {
 func TestFenceOfANewNodeBeforeTheFirstNumber(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
-	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w, dir := newEnv(t, address), t.TempDir()
 	w.Guard(filepath.Join(dir, "a"))
 	w.Must(w.Options.Fence.Beat(t.Context())) // and the node is gone
 	second := w.from(address)
@@ -382,7 +382,7 @@ func TestFenceOfANewNodeBeforeTheFirstNumber(t *testing.T) {
 func TestRangesAreFencedBeforeTheTimelineIsRecorded(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
-	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w, dir := newEnv(t, address), t.TempDir()
 	w.recordTimeline("7-00000001")
 	locked, err := storetest.OpenSQL(t, address).BeginTx(t.Context(), nil)
 	w.Must(err)
@@ -403,7 +403,7 @@ func TestRangesAreFencedBeforeTheTimelineIsRecorded(t *testing.T) {
 func TestFenceOfAWitnessWithoutATimeline(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
-	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 	w.Guard(path)
 	w.Must(os.Remove(path + ".timeline"))
 	w.Guard(path)
@@ -424,7 +424,7 @@ func (w *env) recordTimeline(timeline string) {
 func TestWitnessFollowsOtherNodes(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
-	a, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	a, dir := newEnv(t, address), t.TempDir()
 	b := a.from(address)
 	a.Guard(filepath.Join(dir, "a"))
 	b.Guard(filepath.Join(dir, "b"))
@@ -455,7 +455,7 @@ func TestOnlyALaterTimelineIsAFailover(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, path := newEnv(t, storetest.Address(t, "postgres"), envOptions{}), filepath.Join(t.TempDir(), "witness")
+			w, path := newEnv(t, storetest.Address(t, "postgres")), filepath.Join(t.TempDir(), "witness")
 			w.Guard(path)
 			now, err := w.Store().Timeline(t.Context())
 			w.Must(err)
@@ -472,7 +472,7 @@ func TestOnlyALaterTimelineIsAFailover(t *testing.T) {
 func TestFenceOfARangeThatIsAddedAgain(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
-	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 	w.Guard(path)
 	copied := backup(t, address)
 	add := func(w *env, last int64) {
@@ -499,7 +499,7 @@ func TestFenceOfARangeThatIsAddedAgain(t *testing.T) {
 func TestNumbersThatAreTakenMeanwhileAreNotInDoubt(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{})
+		w := newEnv(t, address)
 		w.Guard(filepath.Join(t.TempDir(), "witness"))
 		w.Create(fiscal.FiscalCredit, 1000)
 		w.Drive(time.Hour)

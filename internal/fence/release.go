@@ -46,8 +46,8 @@ func errMissingNodes(missing []store.Node) error {
 // Authority is what a release asks the tax authority. The errors are those of
 // package fiscal: ErrUnavailable, and ErrAbsent where a service does not exist.
 type Authority interface {
-	TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error)
-	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
+	TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.AuthorityAnswer, error)
+	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error)
 }
 
 // Identities provide the certificate and key that speak for a taxpayer.

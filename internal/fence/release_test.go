@@ -23,7 +23,7 @@ import (
 func TestReleaseNeedsTheAuthoritysAnswers(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
-	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 	w.Guard(path)
 	copied := backup(t, address)
 	for range 4 {
@@ -50,7 +50,7 @@ func TestReleaseNeedsTheAuthoritysAnswers(t *testing.T) {
 func TestAnInterruptedReleaseContinues(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		copied := backup(t, address)
 		for range 4 {
@@ -94,7 +94,7 @@ type countingAuthority struct {
 	numbers []string
 }
 
-func (a *countingAuthority) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
+func (a *countingAuthority) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.AuthorityAnswer, error) {
 	a.numbers = append(a.numbers, q.ENCF)
 	return a.Authority.TrackIDs(ctx, id, q)
 }
@@ -104,7 +104,7 @@ func (a *countingAuthority) TrackIDs(ctx context.Context, id *xmlsig.Identity, q
 func TestReleaseWithoutALookUp(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
-	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 	w.Guard(path)
 	copied := backup(t, address)
 	w.Create(fiscal.Consumer, 1000)
@@ -139,7 +139,7 @@ func TestReleaseWithoutALookUp(t *testing.T) {
 func TestReleaseWithAnotherWitness(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
-	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w, dir := newEnv(t, address), t.TempDir()
 	w.Guard(filepath.Join(dir, "node"))
 	w.Create(fiscal.Consumer, 1000)
 	w.Drive(time.Hour)
@@ -159,7 +159,7 @@ func TestReleaseWithAnotherWitness(t *testing.T) {
 func TestReleaseFindsNumbersOfOtherNodes(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
-	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 	w.Guard(path)
 	copied := backup(t, address)
 	ours := w.Options.Fence
@@ -181,10 +181,10 @@ func TestReleaseFindsNumbersOfOtherNodes(t *testing.T) {
 // deafAuthority has no look-up.
 type deafAuthority struct{ live.Authority }
 
-func (deafAuthority) TrackIDs(context.Context, *xmlsig.Identity, fiscal.Query) ([]fiscal.Answer, error) {
+func (deafAuthority) TrackIDs(context.Context, *xmlsig.Identity, fiscal.Query) ([]fiscal.AuthorityAnswer, error) {
 	return nil, fiscal.ErrAbsent
 }
 
-func (deafAuthority) State(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.Answer, error) {
-	return fiscal.Answer{}, fiscal.ErrAbsent
+func (deafAuthority) State(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.AuthorityAnswer, error) {
+	return fiscal.AuthorityAnswer{}, fiscal.ErrAbsent
 }

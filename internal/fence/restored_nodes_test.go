@@ -19,7 +19,7 @@ import (
 func TestARestoreNeedsTheWitnessOfEveryNode(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
-	a, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	a, dir := newEnv(t, address), t.TempDir()
 	a.Guard(filepath.Join(dir, "a"))
 	b := a.from(address)
 	a.Create(fiscal.FiscalCredit, 1000)
@@ -59,7 +59,7 @@ func TestARestoreNeedsTheWitnessOfEveryNode(t *testing.T) {
 func TestANodeDoesNotDisturbARelease(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		w.Create(fiscal.FiscalCredit, 1000)
 		w.Drive(time.Hour)

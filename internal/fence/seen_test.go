@@ -15,6 +15,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/witness"
 )
 
 // printed returns the numbers of invoices that have a page, and fails without one.
@@ -36,7 +37,7 @@ func (w *env) printed(all []store.Invoice) []string {
 func TestAPrintedNumberIsNotIssuedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		w.Create(fiscal.FiscalCredit, 1000)
 		w.Drive(time.Hour)
@@ -75,7 +76,7 @@ func TestAPrintedNumberIsNotIssuedAgain(t *testing.T) {
 func TestANumberIsHiddenUntilTheWitnessKnowsIt(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		worker := w.otherNode()
 		fail := true
@@ -106,12 +107,34 @@ func TestANumberIsHiddenUntilTheWitnessKnowsIt(t *testing.T) {
 	})
 }
 
+// A document that waits before it is sent shows its number. The witness knows it then.
+func TestANumberThatIsNotHiddenIsKnownToTheWitness(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, storetest.Address(t, "sqlite"))
+	w.Guard(filepath.Join(t.TempDir(), "witness"))
+	w.Options.Point = func(point string) error {
+		if point == "before witnessing" {
+			return errors.New("the document is not sent")
+		}
+		return nil
+	}
+	w.Start()
+	inv := w.Create(fiscal.FiscalCredit, 1000)
+	w.Drive(10 * time.Second)
+	ranges, err := w.Store().NumberRangesOf(t.Context(), w.Scope, fiscal.FiscalCredit)
+	w.Must(err)
+	mark, err := w.Options.Fence.Mark(livetest.IssuerRNC, ranges[0])
+	if got := w.Read(inv); err != nil || got.ENCF == "" || mark != (witness.Mark{Seen: 1}) {
+		t.Errorf("the number is %q, and the witness knows %+v, %v", got.ENCF, mark, err)
+	}
+}
+
 // Documents that waited for the authority go before those that came later, so that the
 // authority has no gap but for what is under way.
 func TestDocumentsAreSentInTheOrderOfTheirNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{})
+		w := newEnv(t, address)
 		for range 2 {
 			w.Create(fiscal.FiscalCredit, 1000)
 			w.Create(fiscal.Consumer, 1000)
@@ -170,7 +193,7 @@ func TestDocumentsAreSentInTheOrderOfTheirNumbers(t *testing.T) {
 func TestAReleaseDoesNotGuess(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
-	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w, dir := newEnv(t, address), t.TempDir()
 	w.Guard(filepath.Join(dir, "a"))
 	w.Create(fiscal.FiscalCredit, 1000)
 	w.Drive(time.Hour)
@@ -206,7 +229,7 @@ func TestAReleaseDoesNotGuess(t *testing.T) {
 func TestAHiddenNumberIsShownAfterARestore(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		all := []store.Invoice{w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000), w.Create(fiscal.Consumer, 300_000)}
 		worker := w.otherNode()
@@ -249,7 +272,7 @@ func TestAHiddenNumberIsShownAfterARestore(t *testing.T) {
 func TestAStatedNumberIsNotBelowWhatTheAuthorityHas(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+		w, dir := newEnv(t, address), t.TempDir()
 		w.Guard(filepath.Join(dir, "a"))
 		copied := backup(t, address)
 		for range 5 {
@@ -278,7 +301,7 @@ func TestAStatedNumberIsNotBelowWhatTheAuthorityHas(t *testing.T) {
 func TestTwoReleasesAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w, path := newEnv(t, address), filepath.Join(t.TempDir(), "witness")
 		w.Guard(path)
 		copied := backup(t, address)
 		for range 3 {

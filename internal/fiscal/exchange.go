@@ -44,7 +44,7 @@ func (v Verdict) Word() string {
 // authority's code and name of that verdict.
 const ConditionalMessage = "[4] Aceptado Condicional"
 
-// The errors of an exchange with the authority that gave no Answer. Only after
+// The errors of an exchange with the authority that gave no AuthorityAnswer. Only after
 // ErrNotReceived may a document be sent again without a look-up first.
 var (
 	// ErrNotReceived means that no part of the document can have arrived, or that
@@ -80,10 +80,10 @@ type Message struct {
 // message may have a code alone.
 func (m Message) String() string { return strings.TrimSpace("[" + m.Code + "] " + m.Text) }
 
-// An Answer is a conclusive answer of the authority about one document: a
+// An AuthorityAnswer is a conclusive answer of the authority about one document: a
 // verdict, or the track id with which the verdict can be asked for later. Fields
 // that the authority did not give are zero.
-type Answer struct {
+type AuthorityAnswer struct {
 	// Known is true when the answer has a Verdict. The answer to a submission
 	// has only a TrackID.
 	Known   bool
@@ -92,9 +92,9 @@ type Answer struct {
 
 	RNC, ENCF string
 	Messages  []Message
-	// SequenceUsed is true when the number cannot be used again. It is valid
-	// only when SequenceStated is true.
-	SequenceUsed, SequenceStated bool
+	// NumberUsed is true when the number cannot be used again. It is valid
+	// only when NumberStated is true.
+	NumberUsed, NumberStated bool
 
 	// SecurityCode, BuyerRNC, Total and IssueDate come from a look-up by number.
 	// They are those of the document that the authority holds, and show whether it

@@ -193,7 +193,7 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 	}
 	known = slices.DeleteFunc(known, func(i evidence.Item) bool { return i.Kind != item.Kind })
 	switch {
-	case slices.ContainsFunc(known, func(i evidence.Item) bool { return i.Note == item.Note && i.Signer == item.Signer }):
+	case slices.ContainsFunc(known, item.Repeats):
 		return before, false, nil // it says what was said before
 	case len(known) >= maxMessages:
 		return before, false, reply.ErrTooMany

@@ -14,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -219,6 +220,34 @@ func TestReceiveInboundMessages(t *testing.T) {
 		w.Want(other, "queued submitted accepted")
 		w.Drive(time.Hour)
 		w.Clean()
+	})
+}
+
+// An earlier release has stored the refusal as a sentence. The same one again has no effect.
+func TestARefusalThatAnEarlierReleaseHasStoredIsKnown(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Hour)
+		inv = w.Read(inv)
+		old := pipeline.Finding{Item: evidence.Item{
+			Kind: evidence.DeliveryFailed, Note: "the buyer refused it, reason " + reply.ReasonBuyer, Signer: livetest.BuyerSigner, At: w.Now(),
+		}}
+		row, err := old.Row(w.Scope, inv.DocumentID)
+		w.Must(err)
+		w.Must(w.Store().Commit(t.Context(), new(store.Batch).AddEvidence(row)))
+		source := store.Source{Scope: w.Scope, ID: store.NewID(), Kinds: event.InboundKinds(), Secret: store.SealedSecret{Sealed: []byte("elsewhere"), Version: 1}}
+		w.Must(w.Store().Update(t.Context(), func(tx *store.Tx) error { return tx.CreateSource(t.Context(), source) }))
+		buyer, err := w.Sim.Identity(livetest.BuyerSigner)
+		w.Must(err)
+		xml, err := reply.Acknowledge(buyer, reply.Acknowledgement{IssuerRNC: livetest.IssuerRNC, BuyerRNC: livetest.BuyerRNC, ENCF: inv.ENCF, Reason: reply.ReasonBuyer, At: w.Now()})
+		w.Must(err)
+		_, err = w.Inbox.Receive(t.Context(), inbox.Message{Source: source, MessageID: "m", Kind: event.InboundReceipt, ENCF: inv.ENCF, XML: xml})
+		w.Must(err)
+		if got := w.Kinds(inv); strings.Contains(got, event.DeliveryFailed) {
+			t.Errorf("events %s", got)
+		}
 	})
 }
 

@@ -213,8 +213,8 @@ func (b *Inbox) keep(ctx context.Context, tx *store.Tx, d document, s statement)
 		Scope: d.issued.Scope, InvoiceID: d.invoice.ID, ID: store.NewID(), At: d.invoice.NextUpdate(now),
 		Kind: "commercial_response_unconfirmed", Status: d.invoice.Status, Cause: cause.New(cause.ResponseUnconfirmed, s.message(), s.signer),
 	})
-	notice := pipeline.Notice{Kind: event.CommercialResponseUnconfirmed, Result: s.result(), Reason: s.reason, Signer: s.signer}
-	after, notified := pipeline.AddEvents(rows, d.invoice, d.invoice, []pipeline.Notice{notice}, now)
+	extra := pipeline.ExtraEvent{Kind: event.CommercialResponseUnconfirmed, Result: s.result(), Reason: s.reason, Signer: s.signer}
+	after, notified := pipeline.AddEvents(rows, d.invoice, d.invoice, []pipeline.ExtraEvent{extra}, now)
 	return after, notified, tx.Do(ctx, rows)
 }
 
@@ -227,10 +227,10 @@ func (b *Inbox) record(ctx context.Context, tx *store.Tx, d document, s statemen
 		return d.invoice, false, err
 	}
 	message, kind := s.message(), cause.ResponseConfirmed
-	notice := pipeline.Notice{Kind: event.CommercialResponse, Result: s.result(), Reason: s.reason, Signer: s.signer}
+	extra := pipeline.ExtraEvent{Kind: event.CommercialResponse, Result: s.result(), Reason: s.reason, Signer: s.signer}
 	if outcome == Contradicts {
 		message, kind = s.contradiction(), cause.ResponseContradicts
-		notice.Contradicts = statement{accepted: !s.accepted}.result()
+		extra.Contradicts = statement{accepted: !s.accepted}.result()
 	}
 	after := d.invoice
 	after.Messages = append(slices.Clone(d.invoice.Messages), message)
@@ -239,7 +239,7 @@ func (b *Inbox) record(ctx context.Context, tx *store.Tx, d document, s statemen
 		Scope: d.issued.Scope, InvoiceID: d.invoice.ID, ID: store.NewID(), At: after.UpdatedAt,
 		Kind: "commercial_response", Status: after.Status, Cause: cause.New(kind, message, s.signer),
 	})
-	after, notified := pipeline.AddEvents(rows, d.invoice, after, []pipeline.Notice{notice}, now)
+	after, notified := pipeline.AddEvents(rows, d.invoice, after, []pipeline.ExtraEvent{extra}, now)
 	return after, notified, tx.Do(ctx, rows)
 }
 

@@ -1,5 +1,5 @@
-// Package lang chooses between the two languages of the service, English and
-// Spanish.
+// Package lang has texts for people in English and Spanish, and finds out which language a
+// header or a terminal asks for.
 package lang
 
 import (

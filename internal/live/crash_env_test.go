@@ -197,32 +197,32 @@ func (w watched) Probe(ctx context.Context) error {
 }
 
 func (w watched) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (
-	send func(context.Context, fiscal.Shipment) (fiscal.Answer, error), release func(), err error,
+	send func(context.Context, fiscal.Shipment) (fiscal.AuthorityAnswer, error), release func(), err error,
 ) {
 	what := "Submit"
 	if summary {
 		what = "SubmitSummary"
 	}
 	inner, release, err := w.Client.Reserve(ctx, id, rnc, summary)
-	return func(ctx context.Context, s fiscal.Shipment) (fiscal.Answer, error) {
-		return call(ctx, w, what, func(ctx context.Context) (fiscal.Answer, error) { return inner(ctx, s) })
+	return func(ctx context.Context, s fiscal.Shipment) (fiscal.AuthorityAnswer, error) {
+		return call(ctx, w, what, func(ctx context.Context) (fiscal.AuthorityAnswer, error) { return inner(ctx, s) })
 	}, release, err
 }
 
-func (w watched) Result(ctx context.Context, id *xmlsig.Identity, track string) (fiscal.Answer, error) {
-	return call(ctx, w, "Result", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.Result(ctx, id, track) })
+func (w watched) Result(ctx context.Context, id *xmlsig.Identity, track string) (fiscal.AuthorityAnswer, error) {
+	return call(ctx, w, "Result", func(ctx context.Context) (fiscal.AuthorityAnswer, error) { return w.Client.Result(ctx, id, track) })
 }
 
-func (w watched) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
-	return call(ctx, w, "TrackIDs", func(ctx context.Context) ([]fiscal.Answer, error) { return w.Client.TrackIDs(ctx, id, q) })
+func (w watched) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.AuthorityAnswer, error) {
+	return call(ctx, w, "TrackIDs", func(ctx context.Context) ([]fiscal.AuthorityAnswer, error) { return w.Client.TrackIDs(ctx, id, q) })
 }
 
-func (w watched) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
-	return call(ctx, w, "State", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.State(ctx, id, q) })
+func (w watched) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
+	return call(ctx, w, "State", func(ctx context.Context) (fiscal.AuthorityAnswer, error) { return w.Client.State(ctx, id, q) })
 }
 
-func (w watched) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
-	return call(ctx, w, "SummaryState", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.SummaryState(ctx, id, q) })
+func (w watched) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
+	return call(ctx, w, "SummaryState", func(ctx context.Context) (fiscal.AuthorityAnswer, error) { return w.Client.SummaryState(ctx, id, q) })
 }
 
 func (w watched) BuyerEndpoint(ctx context.Context, id *xmlsig.Identity, rnc string) (r fiscal.BuyerEndpoint, found bool, err error) {

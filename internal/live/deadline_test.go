@@ -27,31 +27,31 @@ func (a *patient) note(ctx context.Context, call string) {
 	a.calls[call] = a.calls[call] || limited
 }
 
-func (a *patient) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (func(context.Context, fiscal.Shipment) (fiscal.Answer, error), func(), error) {
+func (a *patient) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (func(context.Context, fiscal.Shipment) (fiscal.AuthorityAnswer, error), func(), error) {
 	a.note(ctx, "reserve")
 	send, release, err := a.Authority.Reserve(ctx, id, rnc, summary)
-	return func(ctx context.Context, s fiscal.Shipment) (fiscal.Answer, error) {
+	return func(ctx context.Context, s fiscal.Shipment) (fiscal.AuthorityAnswer, error) {
 		a.note(ctx, "send")
 		return send(ctx, s)
 	}, release, err
 }
 
-func (a *patient) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error) {
+func (a *patient) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.AuthorityAnswer, error) {
 	a.note(ctx, "result")
 	return a.Authority.Result(ctx, id, trackID)
 }
 
-func (a *patient) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
+func (a *patient) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.AuthorityAnswer, error) {
 	a.note(ctx, "track ids")
 	return a.Authority.TrackIDs(ctx, id, q)
 }
 
-func (a *patient) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+func (a *patient) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	a.note(ctx, "state")
 	return a.Authority.State(ctx, id, q)
 }
 
-func (a *patient) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+func (a *patient) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	a.note(ctx, "summary state")
 	return a.Authority.SummaryState(ctx, id, q)
 }

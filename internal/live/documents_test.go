@@ -180,7 +180,7 @@ type oldLists struct {
 	left atomic.Int32
 }
 
-func (o *oldLists) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
+func (o *oldLists) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.AuthorityAnswer, error) {
 	all, err := o.Authority.TrackIDs(ctx, id, q)
 	if len(all) > 1 && o.left.Add(-1) >= 0 {
 		all = all[len(all)-1:]

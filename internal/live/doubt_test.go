@@ -252,7 +252,7 @@ func TestAPlainRejectionIsFinalAtOnce(t *testing.T) {
 // late, and is the answer to that attempt: nothing is in doubt.
 func TestALateAnswerEndsTheDoubtAboutItsAttempt(t *testing.T) {
 	t.Parallel()
-	late := evidence.Item{Kind: evidence.Verdict, Attempt: 1, Verdict: fiscal.VerdictRejected, SequenceFree: true}
+	late := evidence.Item{Kind: evidence.Verdict, Attempt: 1, Verdict: fiscal.VerdictRejected, NumberFree: true}
 	open := evidence.Item{Kind: evidence.Inconclusive, Attempt: 1}
 	for _, known := range [][]evidence.Item{{open, late}, {late, open}} {
 		if got := evidence.Fold(known); got.Status != fiscal.Rejected || !got.NumberFree {

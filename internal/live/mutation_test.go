@@ -57,7 +57,7 @@ func takeNumbers(`},
 		{"a lost lease does not matter", []edit{{"../store/batch.go", "if rows[i] == 0 && w.idle != nil {", "if rows[i] == 0 && w.idle == ErrInvoiceChanged {"}}},
 		{"a late answer is dropped", []edit{{"../pipeline/runner.go", "errors.Is(err, store.ErrLeaseLost) && r.Move == nil", "errors.Is(err, store.ErrLeaseLost) && r.Move != nil"}}},
 		{"look-ups that find nothing end a doubt", []edit{
-			{"../evidence/doubt.go", "	case Operator:\n", "	case Operator, Absent:\n"}, {"../evidence/doubt.go", "	case Absent, Lost,", "	case Lost,"},
+			{"../evidence/doubt.go", "	case Operator:\n", "	case Absent:\n		return everyAttempt\n	case Operator:\n"}, {"../evidence/doubt.go", "	case Absent, Lost,", "	case Lost,"},
 		}},
 		{"a duplicate is a rejection like any other", []edit{{"../evidence/tally.go", "case i.duplicate():", "case false:"}}},
 	}

@@ -32,11 +32,11 @@ type Authority interface {
 	// sends it once; its time starts with the call. release gives the reservation back.
 	// Reserve fails with ErrNotReceived or ErrNotDelegated: then nothing was sent.
 	Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (
-		send func(context.Context, fiscal.Shipment) (fiscal.Answer, error), release func(), err error)
-	Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error)
-	TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error)
-	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
-	SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
+		send func(context.Context, fiscal.Shipment) (fiscal.AuthorityAnswer, error), release func(), err error)
+	Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.AuthorityAnswer, error)
+	TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.AuthorityAnswer, error)
+	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error)
+	SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error)
 	BuyerEndpoint(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.BuyerEndpoint, bool, error)
 	Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.BuyerEndpoint, s fiscal.Shipment) (fiscal.Acknowledgement, error)
 	// Clock returns how far the authority's clock is ahead of ours.

@@ -133,7 +133,7 @@ func withoutUnconfirmed(findings []pipeline.Finding) []pipeline.Finding {
 
 // result asks for the verdict of one track id. An answer about another document is
 // no answer.
-func (p *Plan) result(ctx context.Context, id *xmlsig.Identity, issued store.Issued, trackID string) (fiscal.Answer, error) {
+func (p *Plan) result(ctx context.Context, id *xmlsig.Identity, issued store.Issued, trackID string) (fiscal.AuthorityAnswer, error) {
 	answer, err := p.authority.Result(ctx, id, trackID)
 	if err == nil && (answer.ENCF != "" && answer.ENCF != issued.ENCF || answer.RNC != "" && answer.RNC != issued.RNC) {
 		p.log.Error("The authority answered about another document than the one that was asked about. The answer is ignored.",

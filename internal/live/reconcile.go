@@ -170,7 +170,7 @@ var errOldList = fmt.Errorf("%w: the list of track ids lacks the accepted submis
 var errOldAnswer = fmt.Errorf("%w: the look-up shows a rejection that is known, and an attempt has no answer yet", fiscal.ErrUnavailable)
 
 // listed returns the findings in a list of all track ids of our number.
-func (p *Plan) listed(answers []fiscal.Answer, t *evidence.Tally) []pipeline.Finding {
+func (p *Plan) listed(answers []fiscal.AuthorityAnswer, t *evidence.Tally) []pipeline.Finding {
 	var findings []pipeline.Finding
 	others := false
 	for _, a := range answers {
@@ -253,7 +253,7 @@ func query(i store.Issued) fiscal.Query {
 	return fiscal.Query{RNC: i.RNC, ENCF: i.ENCF, BuyerRNC: i.BuyerRNC, SecurityCode: i.SecurityCode}
 }
 
-type stateCall func(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.Answer, error)
+type stateCall func(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.AuthorityAnswer, error)
 
 // state asks what the authority holds under our number and compares it with what
 // we have signed.
@@ -267,7 +267,7 @@ func (p *Plan) state(ctx context.Context, id *xmlsig.Identity, q fiscal.Query, i
 	}
 	item := evidence.Item{
 		Kind: evidence.State, Verdict: answer.Verdict, Messages: answer.Messages,
-		SequenceFree: answer.SequenceStated && !answer.SequenceUsed, At: p.now(),
+		NumberFree: answer.NumberStated && !answer.NumberUsed, At: p.now(),
 	}
 	item.Ours, item.Foreign = compare(issued, q, answer)
 	return pipeline.Finding{Item: item, Raw: answer.Raw}, true, nil
@@ -277,7 +277,7 @@ func (p *Plan) state(ctx context.Context, id *xmlsig.Identity, q fiscal.Query, i
 // about an accepted document of another issuer. Neither is so when the answer shows
 // too little or contradicts itself. An answer about a summary that was asked for by
 // our security code is about our bytes.
-func compare(issued store.Issued, q fiscal.Query, a fiscal.Answer) (ours, foreign bool) {
+func compare(issued store.Issued, q fiscal.Query, a fiscal.AuthorityAnswer) (ours, foreign bool) {
 	if a.SecurityCode != "" && a.SecurityCode != issued.SecurityCode {
 		return false, a.Verdict.Accepted()
 	}

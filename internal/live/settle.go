@@ -42,7 +42,7 @@ func (s *settler) Settle(d pipeline.Document) pipeline.Move {
 	}
 	m := pipeline.Move{
 		Status: status, TrackID: outcome.TrackID, Messages: statusMessages(status, outcome.Verdict, known, before.Messages), Cause: why(outcome),
-		Fence: outcome.Freeze, Number: numberState(status, outcome), Notices: notices(d),
+		Fence: outcome.Freeze, Number: numberState(status, outcome), ExtraEvents: extraEvents(d),
 	}
 	if issued.Summarized {
 		m.TrackID = ""
@@ -57,16 +57,15 @@ func (s *settler) Settle(d pipeline.Document) pipeline.Move {
 // lookUp reports whether a stage looks up track ids.
 func lookUp(stage string) bool { return stage == stagePoll || stage == stageReconcile }
 
-// notices returns the events that integrators get beside the change of status: that the
+// extraEvents returns the events that integrators get beside the change of status: that the
 // attempts to deliver an accepted document have ended, once for each reason.
-func notices(d pipeline.Document) (list []pipeline.Notice) {
+func extraEvents(d pipeline.Document) (list []pipeline.ExtraEvent) {
 	if d.Invoice.Status != fiscal.Accepted && d.Invoice.Status != fiscal.AcceptedConditional {
 		return nil
 	}
 	for _, f := range d.Findings {
-		said := func(i evidence.Item) bool { return i.Kind == f.Kind && i.Note == f.Note && i.Signer == f.Signer }
-		if f.Kind == evidence.DeliveryFailed && !slices.ContainsFunc(d.Known, said) {
-			list = append(list, pipeline.Notice{Kind: event.DeliveryFailed, Reason: f.Cause().String()})
+		if f.Kind == evidence.DeliveryFailed && !slices.ContainsFunc(d.Known, f.Repeats) {
+			list = append(list, pipeline.ExtraEvent{Kind: event.DeliveryFailed, Reason: f.Cause().String()})
 		}
 	}
 	return list

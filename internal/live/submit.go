@@ -195,11 +195,11 @@ func closed(a store.Attempt, class store.Class, at time.Time) *store.Attempt {
 
 // conclusion is the finding in an answer to a submission or to a question by track
 // id.
-func conclusion(a fiscal.Answer, at time.Time) pipeline.Finding {
+func conclusion(a fiscal.AuthorityAnswer, at time.Time) pipeline.Finding {
 	item := evidence.Item{Kind: evidence.Track, TrackID: a.TrackID, At: at}
 	if a.Known {
 		item.Kind, item.Verdict, item.Messages = evidence.Verdict, a.Verdict, a.Messages
-		item.SequenceFree = a.SequenceStated && !a.SequenceUsed
+		item.NumberFree = a.NumberStated && !a.NumberUsed
 	}
 	return pipeline.Finding{Item: item, Raw: a.Raw}
 }

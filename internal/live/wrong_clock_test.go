@@ -33,7 +33,7 @@ func TestADocumentOfAClockThatWasAheadIsSent(t *testing.T) {
 // neverSends is an authority that takes no document.
 type neverSends struct{ live.Authority }
 
-func (neverSends) Reserve(context.Context, *xmlsig.Identity, string, bool) (func(context.Context, fiscal.Shipment) (fiscal.Answer, error), func(), error) {
+func (neverSends) Reserve(context.Context, *xmlsig.Identity, string, bool) (func(context.Context, fiscal.Shipment) (fiscal.AuthorityAnswer, error), func(), error) {
 	return nil, nil, fiscal.ErrNotReceived
 }
 

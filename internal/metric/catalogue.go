@@ -68,7 +68,7 @@ func documents() []Definition {
 	return []Definition{
 		{Group: Documents, Name: Jobs, Type: Gauge, Labels: []Label{stage, state},
 			Help: "Documents that wait for their next stage, that a worker is processing, that wait until the tax authority answers, or that are held until a person decides. Counts at most 10,000 of each queue and state.",
-			Bad:  "`waiting` grows for minutes: the workers are slower than the creations. Look at `fiscalhub_stage_seconds` and `fiscalhub_commit_seconds` for what is slow. `suspended` is normal during an outage of the authority. `held` above 0: a number range has ended before its documents were sent, see [Numbers whose range has ended](operations/waiting.md#numbers-whose-range-has-ended)."},
+			Bad:  "`waiting` grows for minutes: the workers are slower than the creations. Look at `fiscalhub_stage_seconds` and `fiscalhub_commit_seconds` for what is slow. `suspended` is normal during an outage of the authority. `held` above 0: see [Documents are held](runbooks/FiscalhubDocumentsHeld.md)."},
 		{Group: Documents, Name: JobAge, Type: Gauge, Labels: []Label{stage, state},
 			Help: "Time since the oldest document of the stage was created.",
 			Bad:  "Above 900 in `submit`, `poll` or `reconcile`: a document has no verdict for long. `fiscalhub work list` shows which, and `fiscalhub work show ID` why."},

@@ -1,6 +1,6 @@
-// Package needtest names what tests need of a machine: programs, the authority's schemas, and
-// what the system allows. The table in scripts/setup has the same names. It says what is left
-// out without each of them and how to get it.
+// Package needtest skips tests on a machine that lacks what they need: a program, the
+// authority's schemas, or a right of the system. The table in scripts/setup has the same
+// names; it says what is left out without each of them, and how to get it.
 package needtest
 
 import (

@@ -48,7 +48,7 @@ type Config struct {
 	// The tax authority and buyers. The sandbox uses none of it.
 	Authority   dgii.Options   // Hosts, and what else differs: the node sets the clock, the log, the roots and the pace
 	Roots       *x509.CertPool // roots that other parties' signatures must chain to; nil: none is trusted
-	Stamp       ecf.Authority  // the authority's environment in QR codes; empty: that of Environment
+	Stamp       ecf.Authority  // the authority's environment in QR codes; empty: the one of Environment
 	Witness     string         // file of the witness; empty: the node has none
 	CompareRate int            // questions per minute that compare judged documents with the authority; 0 for none
 	Identities  Identities     // nil: the certificates of the database

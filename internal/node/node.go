@@ -1,7 +1,7 @@
-// Package node composes one node of the service: the parts that an environment needs, in
-// the order in which they need each other. The command, the demonstration, the simulation
-// and tests open a node with a Config that says what differs: the clock of the store, the
-// connections to the authority, the trust, the pace.
+// Package node composes one node of the service, for the commands serve and demo, for the
+// simulation and for tests. Open builds the parts that an environment needs, Work runs what
+// happens in the background, and Serve answers requests until the process stops. A Config
+// says what differs between two nodes.
 package node
 
 import (

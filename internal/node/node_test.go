@@ -43,7 +43,7 @@ func send(t *testing.T, h http.Handler, r *http.Request) (int, string) {
 
 func get(t *testing.T, h http.Handler, path string) int {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 	r.Header.Set("Accept", "text/html")
 	status, _ := send(t, h, r)
 	return status
@@ -103,13 +103,14 @@ func TestANodeServesUntilItsContextEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	drained, ended := make(chan int, 1), make(chan error, 1)
+	drained, ended, client := make(chan int, 1), make(chan error, 1), &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
 	ready := func(ctx context.Context) int {
 		r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, "http://"+listener.Addr().String()+"/readyz", nil)
 		if err != nil {
 			return 0
 		}
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := client.Do(r)
 		if err != nil {
 			return 0
 		}
@@ -168,7 +169,7 @@ func openLive(t *testing.T, address string) *liveNode {
 // create creates an invoice through the API, and returns its id.
 func (l *liveNode) create() string {
 	l.t.Helper()
-	r := httptest.NewRequest(http.MethodPost, "/v1/taxpayers/"+l.scope.TaxpayerID+"/invoices", strings.NewReader(`{
+	r := httptest.NewRequestWithContext(l.t.Context(), http.MethodPost, "/v1/taxpayers/"+l.scope.TaxpayerID+"/invoices", strings.NewReader(`{
 		"external_id": "X-1", "ecf_type": "31", "issue_date": "2026-11-14", "currency": "DOP", "payment_type": "cash",
 		"buyer": {"legal_name": "Comprador, SRL", "tax_id": "`+livetest.BuyerRNC+`"},
 		"lines": [{"line_id": "1", "description": "Cosa", "item_kind": "product", "quantity": "1", "unit_price": "1000", "discount": null,

@@ -1,13 +1,22 @@
 package notify
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -164,4 +173,202 @@ func newAttempt(id string, scope store.Scope, endpointID string, n store.Event, 
 		Scope: scope, ID: id, EndpointID: endpointID, EventID: n.ID, Kind: n.Kind, Number: number, At: at, Took: r.Took,
 		HTTPStatus: int64(r.Status), Error: r.Error, Answer: r.Answer,
 	}
+}
+
+const (
+	maxDescription = 200
+	maxProblems    = 100 // of the list of kinds
+)
+
+// Check returns all problems of a new endpoint, with the field names of the API.
+func (s *Endpoints) Check(n EndpointSpec) fiscal.Problems {
+	var all fiscal.Problems
+	add := func(field, code string, message lang.Message) {
+		all = append(all, fiscal.Problem{Field: field, Code: code, Message: message})
+	}
+	switch {
+	case !utf8.ValidString(n.Description) || strings.ContainsFunc(n.Description, unicode.IsControl):
+		add("description", fiscal.CodeInvalidCharacters, lang.Messagef("must not contain control characters", "no debe tener caracteres de control"))
+	case utf8.RuneCountInString(n.Description) > maxDescription:
+		add("description", fiscal.CodeTooLong, fiscal.AtMost(maxDescription))
+	}
+	known := event.Kinds()
+	for i, kind := range n.Kinds {
+		field := "events." + strconv.Itoa(i)
+		switch {
+		case kind != event.All && !slices.Contains(known, kind):
+			add(field, fiscal.CodeInvalidEnum, lang.Messagef("must be * or a kind of event", "debe ser * o un tipo de evento"))
+		case slices.Contains(n.Kinds[:i], kind):
+			add(field, fiscal.CodeDuplicated, lang.Messagef("must not occur twice", "no debe aparecer dos veces"))
+		}
+		if len(all) == maxProblems {
+			break
+		}
+	}
+	if len(n.Kinds) == 0 {
+		add("events", fiscal.CodeTooFewItems, lang.Messagef("must name * or at least one kind of event", "debe nombrar * o por lo menos un tipo de evento"))
+	}
+	switch err := webhook.CheckURL(n.URL, s.o.Guard); {
+	case n.URL == "":
+		add("url", fiscal.CodeRequired, lang.Messagef("is required", "es obligatorio"))
+	case len(n.URL) > netguard.MaxURL:
+		add("url", fiscal.CodeTooLong, fiscal.AtMost(netguard.MaxURL))
+	case n.URL != strings.TrimSpace(n.URL):
+		add("url", fiscal.CodeInvalidFormat, lang.Messagef("must not begin or end with blanks", "no debe comenzar ni terminar con espacios"))
+	case err != nil:
+		add("url", fiscal.CodeInvalidFormat, lang.Messagef(
+			"must be an https address of a public host at port 443: %s",
+			"debe ser una dirección https de un servidor público en el puerto 443: %s", err))
+	}
+	return all
+}
+
+// CreateEndpoint is the name of the operation for its idempotency keys.
+const CreateEndpoint = "create_webhook_endpoint"
+
+// ErrMismatch means that the idempotency key was used with another request.
+var ErrMismatch = errors.New("idempotency key used with another request")
+
+// EndpointSpec describes an endpoint to create.
+type EndpointSpec struct {
+	Scope       store.Scope
+	URL         string
+	Kinds       []string
+	Description string
+	Form        store.Form // of the person who creates the endpoint; zero for a command and for the API
+}
+
+// Intent identifies the request that creates an endpoint, by its idempotency key. The
+// commands of the operator have no key and pass the zero Intent.
+type Intent struct {
+	Key         string
+	Fingerprint []byte
+	RawDigest   []byte
+	RequestID   string
+}
+
+// Created is the result of a creation. When an earlier equal request has created the
+// endpoint, Replayed is true and only Answer is set. Answer is empty when the request has
+// no idempotency key.
+type Created struct {
+	Endpoint store.Endpoint
+	Secret   webhook.Secret
+	Answer   store.StoredReply
+	Replayed bool
+}
+
+// firstSecret is the version of the secret that an endpoint is created with.
+const firstSecret = 1
+
+// errKnownKey means that the idempotency key was used before.
+var errKnownKey = errors.New("idempotency key used before")
+
+// Create creates an endpoint with a new secret, which can be shown only once. When the
+// idempotency key was used before, Create returns the stored answer, even if the current
+// rules would refuse the request. It fails with fiscal.Problems when the request is
+// invalid, with store.ErrNotFound when the taxpayer does not exist, and with
+// store.ErrTooManyEndpoints, ErrMismatch or ErrSandbox, and with a *store.FormUsedError when
+// the form of the spec has created an endpoint before.
+func (s *Endpoints) Create(ctx context.Context, n EndpointSpec, in Intent) (Created, error) {
+	if n.Scope.Environment == fiscal.Sandbox {
+		return Created{}, ErrSandbox
+	}
+	made, err := s.create(ctx, n, in)
+	if err == nil || in.Key == "" {
+		return made, err
+	}
+	known, lookupErr := s.StoredAnswer(ctx, n.Scope, in)
+	switch {
+	case errors.Is(err, errKnownKey) && lookupErr != nil:
+		return Created{}, store.Vanished("answer of an idempotency key", lookupErr)
+	case errors.Is(lookupErr, store.ErrNotFound), errors.Is(lookupErr, store.ErrUnavailable):
+		return Created{}, err
+	}
+	return known, lookupErr
+}
+
+func (s *Endpoints) create(ctx context.Context, n EndpointSpec, in Intent) (made Created, err error) {
+	if problems := s.Check(n); len(problems) > 0 {
+		return Created{}, problems
+	}
+	now := s.o.Now().UTC().Truncate(time.Millisecond)
+	secret := webhook.NewSecret()
+	err = s.o.Secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
+		e := store.Endpoint{
+			Scope: n.Scope, ID: store.NewID(), URL: n.URL, Kinds: n.Kinds, Description: n.Description,
+			Status: store.EndpointEnabled, Concurrency: store.MaxConcurrency, CreatedAt: now, UpdatedAt: now,
+		}
+		if e.Secret, err = seal(access.EndpointBinding(e.Scope, e.ID, firstSecret), []byte(secret.Reveal())); err != nil {
+			return err
+		}
+		made = Created{Endpoint: e, Secret: secret}
+		if in.Key != "" {
+			if made.Answer, err = storeAnswer(ctx, tx, seal, made, in); err != nil {
+				return err
+			}
+		}
+		if err := tx.UseForm(ctx, e.Scope, n.Form, "create_webhook", e.ID, now); err != nil {
+			return err
+		}
+		return tx.CreateEndpoint(ctx, e)
+	})
+	if err != nil {
+		return Created{}, err
+	}
+	return made, nil
+}
+
+// storeAnswer stores the answer to a creation. The body contains the secret and is
+// therefore sealed. storeAnswer fails with errKnownKey when there is an answer for the
+// key already.
+func storeAnswer(ctx context.Context, tx *store.Tx, seal access.Sealer, made Created, in Intent) (store.StoredReply, error) {
+	e := made.Endpoint
+	body, err := envelope.Encode(NewEndpointResource(e, made.Secret), envelope.Meta{RequestID: in.RequestID})
+	if err != nil {
+		return store.StoredReply{}, fmt.Errorf("notify: encode the answer: %w", err)
+	}
+	stored := store.StoredReply{
+		Scope: e.Scope, Operation: CreateEndpoint, Key: in.Key, Fingerprint: in.Fingerprint, RawDigest: in.RawDigest,
+		ObjectID: e.ID, HTTPStatus: http.StatusCreated, Location: EndpointPath(e), RequestID: in.RequestID, CreatedAt: e.CreatedAt, Body: body,
+	}
+	sealed, err := seal(access.AnswerBinding(e.Scope, CreateEndpoint, in.Key), body)
+	if err != nil {
+		return store.StoredReply{}, err
+	}
+	fresh, err := tx.RememberReply(ctx, stored, sealed)
+	if err == nil && !fresh {
+		err = errKnownKey
+	}
+	return stored, err
+}
+
+// StoredAnswer returns the stored answer of an earlier equal request, without the secret
+// when that was rotated since. It fails with store.ErrNotFound when the key is new, and
+// with ErrMismatch when the key was used with another request.
+func (s *Endpoints) StoredAnswer(ctx context.Context, scope store.Scope, in Intent) (Created, error) {
+	known, err := s.o.Store.StoredReply(ctx, scope, CreateEndpoint, in.Key)
+	if err != nil {
+		return Created{}, err
+	}
+	if !bytes.Equal(known.Fingerprint, in.Fingerprint) {
+		return Created{}, ErrMismatch
+	}
+	sealed, err := s.o.Store.SealedAnswer(ctx, scope, CreateEndpoint, in.Key)
+	if err != nil {
+		return Created{}, err
+	}
+	known.Body, err = s.o.Secrets.Open(access.AnswerBinding(scope, CreateEndpoint, in.Key), sealed.Secret.Sealed)
+	if err != nil {
+		return Created{}, err
+	}
+	version, err := s.o.Store.EndpointSecretVersion(ctx, scope, known.ObjectID)
+	if err != nil {
+		return Created{}, err
+	}
+	if version != firstSecret {
+		if known.Body, err = withoutSecret(known.Body); err != nil {
+			return Created{}, err
+		}
+	}
+	return Created{Answer: known, Replayed: true}, nil
 }

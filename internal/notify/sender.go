@@ -217,7 +217,7 @@ func (s *Sender) claim(ctx context.Context, ahead int) ([]store.Delivery, error)
 	return claimed, errors.Join(err, s.o.Point("after claim"))
 }
 
-// deliverAll makes the attempt of a claimed delivery, and then those of deliveries that
+// deliverAll makes the attempt of a claimed delivery, and then the attempts of deliveries that
 // were claimed ahead for the same endpoint. It does not wait until the previous outcome is
 // recorded. It gives the deliveries that were claimed ahead back
 //   - after an attempt that did not succeed: the store then decides what the endpoint gets;

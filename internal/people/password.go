@@ -52,7 +52,7 @@ func CheckPassword(password string) error {
 type Hasher interface {
 	// Hash returns the hash of a password with a new salt.
 	Hash(ctx context.Context, password string) (string, error)
-	// Matches reports whether a hash is that of a password. An empty hash is that of no
+	// Matches reports whether a hash belongs to a password. An empty hash belongs to no
 	// password, and takes as long as any other.
 	Matches(ctx context.Context, hash, password string) (bool, error)
 }
@@ -103,7 +103,7 @@ func (a *Argon2) Hash(ctx context.Context, password string) (string, error) {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, a.memory, a.passes, argonLanes, encode(salt), encode(key)), nil
 }
 
-// Matches reports whether a hash is that of a password. It fails with ErrBusy.
+// Matches reports whether a hash belongs to a password. It fails with ErrBusy.
 func (a *Argon2) Matches(ctx context.Context, hash, password string) (bool, error) {
 	memory, passes, salt, want, ok := parseHash(hash)
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
@@ -32,8 +33,8 @@ type LimitedError struct {
 	// Counted says that the database has counted the failures. Otherwise this node has
 	// refused the account or the address a moment before, and remembers it.
 	Counted bool
-	// Account says that the failures counted are those of the account. Otherwise they are
-	// those of the address, which may have been sign-ins of other accounts.
+	// Account says that the failures counted belong to the account. Otherwise they
+	// belong to the address, which may have been sign-ins of other accounts.
 	Account bool
 }
 
@@ -160,7 +161,7 @@ func CallerOf(u store.User, client Client) audit.Caller {
 	return audit.Caller{Actor: u.Name, From: client.Address + " (" + u.Email + ")", RequestID: client.RequestID}
 }
 
-// accountPrefix begins the buckets of accounts. They are before those of addresses in the
+// accountPrefix begins the buckets of accounts. They are before the buckets of addresses in the
 // order of reserve.
 const accountPrefix = "account "
 
@@ -242,4 +243,44 @@ func (p *People) checkPassword(ctx context.Context, u store.User, password strin
 		return ErrDenied
 	}
 	return errors.Join(err, p.o.Store.Update(ctx, func(tx *store.Tx) error { return slot.release(ctx, tx) }))
+}
+
+const (
+	// refusedFor is how long a node remembers that a bucket has too many failures. It is
+	// short, because a sign-in that is still being checked counts as failed, and may succeed.
+	refusedFor  = time.Second
+	refusedSize = 10_000
+)
+
+// refusedBuckets remembers the buckets of sign-ins that were just refused, so that a flood
+// of sign-ins from one address does not reach the database.
+type refusedBuckets struct {
+	mu  sync.Mutex
+	all map[string]refusal
+}
+
+// refusal says until when a bucket has too many failures, and until when this is remembered.
+type refusal struct{ limited, known time.Time }
+
+func newRefusedBuckets() *refusedBuckets { return &refusedBuckets{all: make(map[string]refusal)} }
+
+func (r *refusedBuckets) add(bucket string, now time.Time, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.all) >= refusedSize {
+		clear(r.all)
+	}
+	r.all[bucket] = refusal{limited: now.Add(wait), known: now.Add(min(wait, refusedFor))}
+}
+
+// check returns a *LimitedError when one of the buckets was just refused.
+func (r *refusedBuckets) check(buckets []string, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, bucket := range buckets {
+		if found, ok := r.all[bucket]; ok && now.Before(found.known) {
+			return &LimitedError{RetryAfter: found.limited.Sub(now)}
+		}
+	}
+	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// A Notice is an event about a document that is no change of its status.
-type Notice struct {
+// An ExtraEvent is an event about a document besides the change of its status.
+type ExtraEvent struct {
 	Kind           string
 	Result, Reason string
 	// Signer has signed a commercial response. Contradicts is the result of the response
@@ -18,15 +18,15 @@ type Notice struct {
 }
 
 // AddEvents adds the events of a change to the rows that are committed with it:
-// the change of status, if there is one, and the notices. It returns the invoice as it
+// the change of status, if there is one, and the extra ones. It returns the invoice as it
 // is after the commit, and whether it added any event.
 //
 // Every event moves the time of the invoice's last change, so that the commit fails with
 // store.ErrInvoiceChanged when another transaction has added an event meanwhile. Thus
 // the feed has the events of a document in the order of their revisions, whatever the
 // clocks say.
-func AddEvents(rows *store.Batch, before, after store.Invoice, notices []Notice, now time.Time) (store.Invoice, bool) {
-	if len(notices) > 0 && after.UpdatedAt.Equal(before.UpdatedAt) {
+func AddEvents(rows *store.Batch, before, after store.Invoice, extra []ExtraEvent, now time.Time) (store.Invoice, bool) {
+	if len(extra) > 0 && after.UpdatedAt.Equal(before.UpdatedAt) {
 		after.UpdatedAt = before.NextUpdate(now)
 		rows.UpdateInvoice(before, after)
 	}
@@ -37,15 +37,15 @@ func AddEvents(rows *store.Batch, before, after store.Invoice, notices []Notice,
 		data.PreviousStatus = before.Status
 		addDocumentEvent(rows, after, event.StatusChanged(after.Status), at, data)
 		if after.Status == fiscal.Accepted || after.Status == fiscal.AcceptedConditional {
-			notices = append([]Notice{{Kind: event.ArtifactsReady}}, notices...)
+			extra = append([]ExtraEvent{{Kind: event.ArtifactsReady}}, extra...)
 		}
 	}
-	for _, n := range notices {
+	for _, n := range extra {
 		data := documentData(after)
 		data.Result, data.Reason, data.Signer, data.Contradicts = n.Result, n.Reason, n.Signer, n.Contradicts
 		addDocumentEvent(rows, after, n.Kind, at, data)
 	}
-	return after, changed || len(notices) > 0
+	return after, changed || len(extra) > 0
 }
 
 func documentData(inv store.Invoice) event.Document {

@@ -26,7 +26,7 @@ func TestEventsOfADocumentAreInTheOrderOfTheirRevisions(t *testing.T) {
 			return b.o.Store.Commit(t.Context(), rows)
 		}
 		rows := new(store.Batch)
-		Document{Invoice: inv}.addRows(rows, Move{Notices: []Notice{{Kind: event.VerdictOverdue}}}, true, late)
+		Document{Invoice: inv}.addRows(rows, Move{ExtraEvents: []ExtraEvent{{Kind: event.VerdictOverdue}}}, true, late)
 		b.must(b.o.Store.Commit(t.Context(), rows))
 		if err := submit(inv); !errors.Is(err, store.ErrInvoiceChanged) {
 			t.Errorf("a change of an older state: %v", err)

@@ -47,16 +47,16 @@ func (f Finding) Row(scope store.Scope, documentID string) (store.Evidence, erro
 
 // Move is where a document and its job go.
 type Move struct {
-	Status   fiscal.Status // the same as before, or empty: no change
-	Messages []string
-	TrackID  string // empty: as before
-	Cause    cause.Cause
-	Next     string            // the next stage; empty: the job is done
-	After    time.Duration     // when the next stage is due
-	Wait     *Wait             // if set, the job waits at its stage and counts its attempts, whatever Next is
-	Number   store.NumberState // what becomes of the number; empty: as before
-	Fence    bool              // the number range must not be used before an operator has looked
-	Notices  []Notice          // events in addition to the change of status
+	Status      fiscal.Status // the same as before, or empty: no change
+	Messages    []string
+	TrackID     string // empty: as before
+	Cause       cause.Cause
+	Next        string            // the next stage; empty: the job is done
+	After       time.Duration     // when the next stage is due
+	Wait        *Wait             // if set, the job waits at its stage and counts its attempts, whatever Next is
+	Number      store.NumberState // what becomes of the number; empty: as before
+	Fence       bool              // the number range must not be used before an operator has looked
+	ExtraEvents []ExtraEvent      // events in addition to the change of status
 }
 
 // WaitFor is what a document waits for.

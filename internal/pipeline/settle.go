@@ -77,7 +77,7 @@ func (d Document) addRows(rows *store.Batch, m Move, notifies bool, now time.Tim
 	if !notifies {
 		return after, false
 	}
-	return AddEvents(rows, before, after, m.Notices, now)
+	return AddEvents(rows, before, after, m.ExtraEvents, now)
 }
 
 // LivePlan is the plan of documents that have numbers, as it is stored with their jobs.

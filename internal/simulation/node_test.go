@@ -194,9 +194,13 @@ func (n *node) call(method, path string, header http.Header, body []byte) (answe
 			panic(aborted)
 		}
 		n.w.mu.Lock()
-		defer n.w.mu.Unlock()
-		if n.dead {
+		dead := n.dead
+		n.w.mu.Unlock()
+		switch {
+		case dead:
 			err = errNoAnswer
+		case err == nil && answer.Code == http.StatusInternalServerError:
+			n.w.problem("%s %s is answered with an error of the service: %s", method, path, answer.Body)
 		}
 	}()
 	n.handler.ServeHTTP(answer, r)
@@ -259,7 +263,7 @@ func (n *node) crash() {
 	w.spawn(nil, "end", func() {
 		n.group.Wait()
 		if n.Node != nil {
-			_ = n.Node.Close() // a crash closes no file
+			_ = n.Close() // a crash closes no file
 		}
 		if n.store != nil {
 			_ = n.store.Close() // nor a database

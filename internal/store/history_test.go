@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -39,6 +42,34 @@ func TestHistoryIsReadInOrderOfTime(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// What others write is an argument of a cause. Both engines keep it, and it is read as it was
+// written.
+func TestCausesKeepTheWordsOfOthers(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		for i, words := range []string{
+			"a\x00b", "a\x1b[31m\u2028\r\n\t\"\\'", "\xff\xfe", strings.Repeat("ñ%s", 100_000), `{"kind":"registered"}`,
+			`held: {"kind":"range_ended"}`, "held: x", `["a","b"]`, "%!s(MISSING) 100 %", `","args":["x"]}`,
+		} {
+			id, why := strconv.Itoa(i), cause.New(cause.NumberReplaced, words, words)
+			update(t, s, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: id, ID: id, At: noon, Cause: why}))
+			})
+			got, err := s.History(t.Context(), scope, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			words = string([]rune(words)) // bytes that are no text become U+FFFD
+			read := got[0].Cause
+			if read != why || read.Kind() != cause.NumberReplaced || read.Held() ||
+				read.In(lang.English) != "number replaced: "+words+": "+words || read.In(lang.Spanish) != "se sustituyó la secuencia "+words+": "+words {
+				t.Errorf("%.80q is read as %.80q", words, read.In(lang.English))
+			}
 		}
 	})
 }

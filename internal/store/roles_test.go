@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -125,9 +127,56 @@ func TestTheServiceCannotChangeWhatIsAppendOnly(t *testing.T) {
 			}
 		}
 	}
-	for _, statement := range []string{`UPDATE audit_entries SET actor = 'x'`, `DELETE FROM audit_entries`, `UPDATE history SET kind = 'x'`, `DELETE FROM evidence`} {
+	for _, statement := range []string{`UPDATE audit_entries SET actor = 'x'`, `DELETE FROM audit_entries`, `UPDATE history SET kind = 'x'`, `DELETE FROM evidence`, `DELETE FROM issued`, `DELETE FROM notices`} {
 		if code := refusal(t, service, statement); code != denied {
 			t.Errorf("%s: %s, want %s", statement, code, denied)
+		}
+	}
+}
+
+// The rights on a table are those on its earlier name as soon as it has a new one, so that
+// reports go on and nobody can do more.
+func TestEarlierNamesKeepTheRights(t *testing.T) {
+	t.Parallel()
+	server := storetest.Postgres(t)
+	address := server.Empty(t)
+	server.CreateRoles(t, address)
+	migrator := as(t, address, storetest.Migrator)
+	files, err := filepath.Glob("migrations/postgres/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if filepath.Base(file) == "0030_words.sql" {
+			server.CreateRoles(t, address)
+			if _, err := migrator.ExecContext(t.Context(), `REVOKE SELECT ON deliveries FROM fiscalhub_reader`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := migrator.ExecContext(t.Context(), string(text)); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	reader, service := as(t, address, storetest.Reader), as(t, address, storetest.Service)
+	for _, test := range []struct {
+		db              *sql.DB
+		statement, want string
+	}{
+		{reader, `SELECT sequence, revision, id FROM invoices`, "allowed"},
+		{reader, `SELECT count(sequence_id) FROM issued`, "allowed"},
+		{reader, `SELECT count(*) FROM sequences`, "allowed"},
+		{reader, `SELECT count(*) FROM deliveries`, denied},
+		{reader, `SET TRANSACTION READ WRITE; DELETE FROM invoices`, denied},
+		{service, `UPDATE invoices SET sequence = 1`, "allowed"},
+		{service, `DELETE FROM notices`, denied},
+		{service, `DELETE FROM issued`, denied},
+	} {
+		if code := refusal(t, test.db, test.statement); code != test.want {
+			t.Errorf("%s: %s, want %s", test.statement, code, test.want)
 		}
 	}
 }

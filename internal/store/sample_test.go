@@ -122,17 +122,5 @@ func sizeOf(t *testing.T, variable string, small int) int {
 	return n
 }
 
-// eventually waits until another process or server makes ok true.
-func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
 // name returns a name for row i, such as J-007.
 func name(prefix string, i int) string { return fmt.Sprintf("%s-%03d", prefix, i) }

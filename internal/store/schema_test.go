@@ -105,14 +105,7 @@ func TestEarlierNamesOfTables(t *testing.T) {
 			`SELECT sequence FROM invoices`, `SELECT sequence_id FROM issued`, `SELECT sequence FROM notices`,
 			`SELECT notice_id, sequence FROM deliveries`, `SELECT notice_id FROM delivery_attempts`, `SELECT seen_number FROM sequences`,
 		} {
-			rows, err := s.Query(t.Context(), query)
-			if err != nil {
-				t.Errorf("%s: %v", query, err)
-				continue
-			}
-			if err := rows.Close(); err != nil {
-				t.Error(err)
-			}
+			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Exec(ctx, query+` WHERE 1 = 0`) })
 		}
 		if s.Engine() == "postgres" {
 			update(t, s, func(ctx context.Context, tx *store.Tx) error {

@@ -18,8 +18,8 @@ import (
 // of package fiscal: ErrUnavailable, together with ErrOutage when the service does not
 // work or must not be called now, and ErrAbsent.
 type Lookups interface {
-	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
-	SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
+	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error)
+	SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error)
 }
 
 // Identities provide the certificate and key that speak for a taxpayer.

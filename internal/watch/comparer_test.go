@@ -18,20 +18,20 @@ import (
 
 // register is an authority that answers as the test says, and records the questions.
 type register struct {
-	answers map[string]fiscal.Answer // by number; a number without one is equal
+	answers map[string]fiscal.AuthorityAnswer // by number; a number without one is equal
 	fail    error
 	asked   []string
 }
 
-func (r *register) State(_ context.Context, _ *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+func (r *register) State(_ context.Context, _ *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	r.asked = append(r.asked, q.ENCF)
 	if a, ok := r.answers[q.ENCF]; ok {
 		return a, r.fail
 	}
-	return fiscal.Answer{Known: true, Verdict: fiscal.VerdictAccepted}, r.fail
+	return fiscal.AuthorityAnswer{Known: true, Verdict: fiscal.VerdictAccepted}, r.fail
 }
 
-func (r *register) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+func (r *register) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	return r.State(ctx, id, q)
 }
 
@@ -51,7 +51,7 @@ type compareEnv struct {
 
 func newCompareEnv(t *testing.T, kind fiscal.Environment) *compareEnv {
 	t.Helper()
-	c := &compareEnv{env: newEnv(t, storetest.Address(t, "sqlite"), 1), register: &register{answers: map[string]fiscal.Answer{}}}
+	c := &compareEnv{env: newEnv(t, storetest.Address(t, "sqlite"), 1), register: &register{answers: map[string]fiscal.AuthorityAnswer{}}}
 	var err error
 	c.comparer, err = NewComparer(ComparerOptions{
 		Store: c.store, Env: kind, Authority: c.lines[0], Lookups: c.register, Identities: anyone{}, PerMinute: 60,
@@ -121,7 +121,7 @@ func TestNewDocumentsAreComparedBesideManyOthers(t *testing.T) {
 	t.Parallel()
 	c := newCompareEnv(t, fiscal.Production)
 	for n := range 20 {
-		c.answers[c.accept(n+1, 5*day)] = fiscal.Answer{Known: true, Verdict: fiscal.VerdictRejected}
+		c.answers[c.accept(n+1, 5*day)] = fiscal.AuthorityAnswer{Known: true, Verdict: fiscal.VerdictRejected}
 	}
 	c.rounds(30) // each is different
 	for n := range 20 {

@@ -157,12 +157,12 @@ func (c *compareEnv) dies() {
 // deadNode is a node that ends when it asks the authority.
 type deadNode struct{ dead chan struct{} }
 
-func (n deadNode) State(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.Answer, error) {
+func (n deadNode) State(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	close(n.dead)
 	select {} // a killed process does not go on
 }
 
-func (n deadNode) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+func (n deadNode) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.AuthorityAnswer, error) {
 	return n.State(ctx, id, q)
 }
 

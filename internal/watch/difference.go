@@ -18,9 +18,9 @@ type questions struct {
 	asked int
 }
 
-type lookup func(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.Answer, error)
+type lookup func(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.AuthorityAnswer, error)
 
-func (q *questions) ask(ctx context.Context, ask lookup, about fiscal.Query) (answer fiscal.Answer, found bool, err error) {
+func (q *questions) ask(ctx context.Context, ask lookup, about fiscal.Query) (answer fiscal.AuthorityAnswer, found bool, err error) {
 	q.asked++
 	answer, err = ask(ctx, q.id, about)
 	return answer, err == nil && answer.Verdict != fiscal.VerdictNotFound, err
@@ -30,7 +30,7 @@ func (q *questions) ask(ctx context.Context, ask lookup, about fiscal.Query) (an
 // question names number, buyer and security code, so that usually one is enough. When
 // it finds nothing, summaries have a look-up of their own; and the last question names
 // only the number, so that the answer shows whose document the authority has.
-func (q *questions) about(ctx context.Context, issued store.Issued) (fiscal.Answer, error) {
+func (q *questions) about(ctx context.Context, issued store.Issued) (fiscal.AuthorityAnswer, error) {
 	whole := fiscal.Query{RNC: issued.RNC, ENCF: issued.ENCF, BuyerRNC: issued.BuyerRNC, SecurityCode: issued.SecurityCode}
 	answer, found, err := q.ask(ctx, q.State, whole)
 	if found || err != nil && !errors.Is(err, fiscal.ErrAbsent) {
@@ -54,7 +54,7 @@ func (q *questions) about(ctx context.Context, issued store.Issued) (fiscal.Answ
 // its number. What the answer does not show is not compared. A rejected document differs
 // only when it is shown as accepted: the authority need not have it, and another document
 // may have its number.
-func compare(d store.DocumentState, a fiscal.Answer) []store.Difference {
+func compare(d store.DocumentState, a fiscal.AuthorityAnswer) []store.Difference {
 	var all []store.Difference
 	add := func(kind store.DifferenceKind, ours, theirs string) {
 		all = append(all, store.Difference{Scope: d.Invoice.Scope, DocumentID: d.Invoice.DocumentID, Kind: kind, Ours: ours, Theirs: theirs})

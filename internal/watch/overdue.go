@@ -111,7 +111,7 @@ func (w *Watcher) warnOverdue(ctx context.Context, s pipeline.Signals, state *st
 			return err
 		}
 		rows := new(store.Batch)
-		pipeline.AddEvents(rows, inv, inv, []pipeline.Notice{{Kind: event.VerdictOverdue, Reason: reason}}, w.o.Now())
+		pipeline.AddEvents(rows, inv, inv, []pipeline.ExtraEvent{{Kind: event.VerdictOverdue, Reason: reason}}, w.o.Now())
 		return tx.Do(ctx, rows)
 	})
 	if errors.Is(err, store.ErrInvoiceChanged) {

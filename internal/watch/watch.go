@@ -1,6 +1,6 @@
 // Package watch does the background work of a live environment that belongs to no
 // single document: it begins and ends contingencies, warns of what is about to expire,
-// reports documents without a verdict, compares accepted documents with the authority,
+// reports documents without a verdict, compares judged documents with the authority,
 // and deletes rows that were kept long enough.
 package watch
 

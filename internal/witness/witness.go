@@ -218,8 +218,8 @@ func (f *File) writeAll(_ context.Context, calls []*combine.Call[[]record]) {
 		all = append(all, c.Value...)
 	}
 	f.writeMu.Lock()
+	defer f.writeMu.Unlock()
 	err := f.commit(all)
-	f.writeMu.Unlock()
 	combine.SetAll(calls, err)
 	if err != nil {
 		return

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // childPath is the environment variable with the file that a child process of the
@@ -453,6 +454,26 @@ func TestConcurrentCallsShareAnFsync(t *testing.T) {
 		t.Errorf("a number that is already durable costs an fsync")
 	}
 	want(t, f, credit, Mark{Seen: 50, Sent: 50})
+}
+
+// A caller may recover from a panic of its own write. The next one must not wait for ever.
+func TestAPanicDoesNotEndTheFile(t *testing.T) {
+	t.Parallel()
+	f, _ := create(t, false)
+	f.sync = func(*os.File) error { panic("planted") }
+	func() {
+		defer func() { _ = recover() }()
+		raise(t, f, credit, 1)
+	}()
+	f.sync = (*os.File).Sync
+	done := make(chan struct{})
+	go func() { defer close(done); raise(t, f, credit, 2) }()
+	select {
+	case <-done:
+		want(t, f, credit, Mark{Seen: 2, Sent: 2})
+	case <-time.After(time.Minute):
+		t.Fatal("the file stays locked")
+	}
 }
 
 func TestAFailedFsyncIsNeverRepeated(t *testing.T) {

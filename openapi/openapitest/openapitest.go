@@ -73,7 +73,7 @@ func New(t testing.TB) *Validator {
 //
 // Paths and methods that are not in the document must be answered with the error
 // envelope and the common headers. HEAD is checked like GET without a body. The
-// bodies are parameters because those of req and resp may have been read already.
+// bodies are parameters because req and resp may have been read already.
 func (v *Validator) Check(t testing.TB, req *http.Request, reqBody []byte, resp *http.Response, respBody []byte) {
 	t.Helper()
 	for _, problem := range v.problems(req, reqBody, resp, respBody) {
@@ -166,7 +166,7 @@ func (r *response) problems(req *http.Request, resp *http.Response, body []byte)
 	return append(problems, requestIDProblems(resp.Header, doc)...)
 }
 
-// requestIDProblems compares the request id of the header with that of the body.
+// requestIDProblems compares the request ids of the header and of the body.
 // They may differ only in a replay, which has the body of the first answer.
 func requestIDProblems(h http.Header, doc any) []string {
 	if h.Get("Idempotency-Replayed") != "" {

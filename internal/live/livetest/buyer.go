@@ -50,7 +50,7 @@ func (w *Env) ReceiptOf(t *testing.T, encf, buyer string) []byte {
 	return xml
 }
 
-// RespondAs returns a response like that of the buyer, signed by another person with a
+// RespondAs returns a response of the buyer that is signed by another person with a
 // trusted certificate.
 func (w *Env) RespondAs(signer string, inv store.Invoice, change func(*simulator.Push)) []byte {
 	w.T.Helper()

@@ -1,5 +1,5 @@
-// Package livetest is the environment of tests that need the live plan: a pipeline, the
-// simulated authority and buyers, and one clock for all of them.
+// Package livetest gives tests a pipeline with the live plan, the simulated authority and
+// buyers, and one clock for all of them.
 package livetest
 
 import (
@@ -110,7 +110,7 @@ func (w *Env) StartEngine() {
 	w.Must(err)
 }
 
-// Signals are those of a test that claims and notifies by itself.
+// Signals returns the signals of a test that claims and notifies by itself.
 func (w *Env) Signals() pipeline.Signals {
 	return pipeline.Signals{Wake: func() {}, Notify: func(store.Scope) {}}
 }
@@ -184,8 +184,7 @@ func (w *Env) Add(request map[string]any) store.Invoice {
 	return made
 }
 
-// Drive works off the queue and lets time pass until it is empty, or for as long
-// as told.
+// Drive works off the queue and lets time pass until the queue is empty, or for a span.
 func (w *Env) Drive(most time.Duration) {
 	w.T.Helper()
 	end := w.Now().Add(most)
@@ -299,7 +298,7 @@ func (w *Env) Asked(service simulator.Service) []simulator.RequestView {
 	return all
 }
 
-// Bytes are those of a signed document.
+// Bytes returns the bytes of a signed document.
 func (w *Env) Bytes(inv store.Invoice) string {
 	w.T.Helper()
 	issued, err := w.Store().IssuedDocument(w.T.Context(), w.Scope, inv.DocumentID)
@@ -314,7 +313,7 @@ type WatchedAuthority struct {
 }
 
 // Result calls Asked and then the authority.
-func (a WatchedAuthority) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error) {
+func (a WatchedAuthority) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.AuthorityAnswer, error) {
 	a.Asked()
 	return a.Authority.Result(ctx, id, trackID)
 }
@@ -330,12 +329,12 @@ func (w *Env) Contents(encf string) int {
 	return len(seen)
 }
 
-// Number returns the number in an environment variable, or unlessTold.
-func Number(t *testing.T, name string, unlessTold int) int {
+// Number returns the number in an environment variable, or fallback.
+func Number(t *testing.T, name string, fallback int) int {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {
-		return unlessTold
+		return fallback
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {

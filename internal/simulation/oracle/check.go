@@ -108,7 +108,8 @@ func (c *checker) creations() {
 	}
 }
 
-// reads: the status that clients see moves only along the arrows, and never back.
+// reads: the status that clients see moves only along the arrows, and never back. Each
+// change has a time of its own.
 func (c *checker) reads() {
 	last := map[string]Read{}
 	for _, r := range c.Reads {
@@ -121,6 +122,8 @@ func (c *checker) reads() {
 		case r.Updated < before.Updated:
 			c.fail("clients see no status twice", r.InvoiceID, "%s of %s was read after %s of %s", r.Status, r.Updated, before.Status, before.Updated)
 		case r.Status == before.Status:
+		case r.Updated == before.Updated:
+			c.fail("clients see each change", r.InvoiceID, "%s and %s have the time %s", before.Status, r.Status, r.Updated)
 		case !reachable(before.Status, r.Status):
 			c.fail("statuses follow the arrows", r.InvoiceID, "%s became %s", before.Status, r.Status)
 		}

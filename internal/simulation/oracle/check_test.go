@@ -61,6 +61,7 @@ func TestEachRuleCanFail(t *testing.T) {
 		"one external id is one invoice":               func(r *Run) { r.Invoices = append(r.Invoices, Invoice{ID: "j", ExternalID: "x"}) },
 		"a conflict names an invoice":                  func(r *Run) { r.Creations[0].Outcome, r.Creations[0].ExternalID = Conflict, "y" },
 		"clients see no status twice":                  func(r *Run) { slices.Reverse(r.Reads) },
+		"clients see each change":                      func(r *Run) { r.Reads[1].Updated = r.Reads[0].Updated },
 		"statuses follow the arrows":                   func(r *Run) { r.History[1].Status = "delivered" },
 		"every change is in the history":               func(r *Run) { r.History = r.History[:3] },
 		"no two changes have one instant":              func(r *Run) { r.History[1].At = r.History[0].At },

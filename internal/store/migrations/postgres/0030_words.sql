@@ -35,3 +35,32 @@ CREATE VIEW issued AS SELECT *, range_id AS sequence_id FROM issued_documents;
 CREATE VIEW notices AS SELECT *, revision AS sequence FROM events;
 CREATE VIEW deliveries AS SELECT *, event_id AS notice_id, revision AS sequence FROM webhook_deliveries;
 CREATE VIEW delivery_attempts AS SELECT *, event_id AS notice_id FROM webhook_attempts;
+
+-- Who may read or write a table may do so under its earlier name, and nobody else.
+DO $$
+DECLARE
+	statement TEXT;
+BEGIN
+	FOR statement IN
+		WITH renamed (earlier, name) AS (VALUES ('sequences', 'number_ranges'), ('invoices', 'documents'), ('issued', 'issued_documents'),
+			('notices', 'events'), ('deliveries', 'webhook_deliveries'), ('delivery_attempts', 'webhook_attempts')),
+		rights AS (
+			SELECT table_name, grantee, privilege_type::text AS allowed FROM information_schema.table_privileges
+			WHERE table_schema = 'public' AND grantee <> current_user
+			UNION ALL
+			SELECT table_name, grantee, format('SELECT (%I)', column_name) FROM information_schema.column_privileges
+			WHERE table_schema = 'public' AND grantee <> current_user AND privilege_type = 'SELECT'
+			UNION ALL
+			SELECT table_name, grantee, format('SELECT (%I)', a.earlier) FROM information_schema.column_privileges
+			JOIN (VALUES ('sequence', 'revision'), ('sequence_id', 'range_id'), ('notice_id', 'event_id')) AS a (earlier, name) ON a.name = column_name
+			WHERE table_schema = 'public' AND grantee <> current_user AND privilege_type = 'SELECT'),
+		roles AS (SELECT *, CASE grantee WHEN 'PUBLIC' THEN grantee::text ELSE quote_ident(grantee) END AS role FROM rights)
+		SELECT text FROM (
+			SELECT DISTINCT 1 AS step, format('REVOKE ALL ON %I FROM %s', earlier, role) AS text FROM renamed JOIN roles ON table_name = earlier
+			UNION
+			SELECT 2, format('GRANT %s ON %I TO %s', allowed, earlier, role) FROM renamed JOIN roles ON table_name = name) AS all_steps
+		ORDER BY step
+	LOOP
+		EXECUTE statement;
+	END LOOP;
+END $$;

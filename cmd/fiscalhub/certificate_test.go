@@ -96,17 +96,13 @@ func TestPasswordIsTheFirstLine(t *testing.T) {
 		"two\r\r\n":          "two\r",
 	} {
 		path := filepath.Join(t.TempDir(), "password")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		if got, err := readPassword(path); err != nil || got != want {
 			t.Errorf("%q is read as %q, %v; want %q", text, got, err, want)
 		}
 	}
 	large := filepath.Join(t.TempDir(), "large")
-	if err := os.WriteFile(large, make([]byte, maxPasswordFile+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(large, make([]byte, maxPasswordFile+1), 0o600))
 	if _, err := readPassword(large); err == nil {
 		t.Error("readPassword read a file over the limit")
 	}

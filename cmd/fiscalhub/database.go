@@ -34,8 +34,7 @@ func (c backupCmd) Run(t *terminal) error {
 		return lang.Errorf("this command copies SQLite databases only: for PostgreSQL use pg_dump or pg_basebackup",
 			"este comando copia solo bases de datos SQLite: para PostgreSQL use pg_dump o pg_basebackup")
 	case errors.Is(err, fs.ErrExist):
-		return lang.Errorf("%s exists already: name another file",
-			"%s ya existe: indique otro archivo", c.File)
+		return lang.Errorf("%s exists already: name another file", "%s ya existe: indique otro archivo", c.File)
 	case err != nil:
 		return t.interrupted(err, lang.Messagef("there is no backup, and the unfinished copy was removed; run the command again",
 			"no hay copia, y la copia incompleta se eliminó; ejecute el comando otra vez"))
@@ -49,4 +48,30 @@ func (c backupCmd) Run(t *terminal) error {
 		say(w, lang.Messagef("The backup contains neither the master key nor the witness. Keep those in another place.",
 			"La copia no contiene la clave maestra ni el testigo. Guárdelos en otro lugar."))
 	})
+}
+
+type migrateCmd struct{}
+
+// Run prints the schema version. Opening the database has migrated it.
+func (migrateCmd) Run(t *terminal) error {
+	t.mayCreate = true
+	progress := t.startProgress(lang.Messagef("migrate", "migración"), lang.Messagef("migrations", "migraciones"))
+	t.onMigration = func(done, missing int) { progress.report(int64(done), int64(missing)) }
+	s, err := t.openStore()
+	progress.end(t)
+	if err != nil {
+		return t.interrupted(err, lang.Messagef("%d of %d migrations are applied, and the database can be used; run the command again to apply the others",
+			"%d de %d migraciones están aplicadas, y la base de datos se puede usar; ejecute el comando otra vez para aplicar las demás", progress.done, progress.total))
+	}
+	return errors.Join(func() error {
+		v, err := s.SchemaVersion(t.ctx)
+		if err != nil {
+			return err
+		}
+		answer := struct {
+			Engine string `json:"engine"`
+			Schema int64  `json:"schema"`
+		}{s.Engine(), v}
+		return t.confirm(answer, lang.Messagef("%s database at schema version %d", "base de datos %s en la versión %d del esquema", s.Engine(), v))
+	}(), s.Close())
 }

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
@@ -14,14 +18,10 @@ import (
 func browse(ctx context.Context, t *testing.T, url string) (status int, location string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	got, err := harness.HTTP.Transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = got.Body.Close()
 	return got.StatusCode, got.Header.Get("Location")
 }
@@ -88,5 +88,23 @@ func TestAnEmptySandboxPrintsALinkOnce(t *testing.T) {
 	}
 	if again := harness.Serve(t, "--data", dir, "--no-bootstrap=false"); strings.Contains(again.Greeting, "welcome") {
 		t.Errorf("a second start prints a link:\n%s", again.Greeting)
+	}
+}
+
+// A variable that is not valid does not keep the service from starting.
+func TestAWrongVariableTurnsTracesOff(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	var text bytes.Buffer
+	if tracer := startTracer(t.Context(), time.Now, slog.New(slog.NewTextHandler(&text, nil))); tracer != nil {
+		t.Error("traces are exported")
+	}
+	if !strings.Contains(text.String(), "OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf or http/json") {
+		t.Errorf("the log is %s", &text)
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "")
+	t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", filepath.Join(t.TempDir(), "none.pem"))
+	if _, err := newTracer(time.Now, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_CERTIFICATE") {
+		t.Errorf("err = %v", err)
 	}
 }
