@@ -249,7 +249,7 @@ func (e *consoleEnv) timeWithin(b *bench, name, goal string, call func(i int) er
 }
 
 // consoleCreations compares creations of a service that keeps the data of the console
-// with those of one that does not.
+// with creations of a service that does not.
 func (b *bench) consoleCreations(ctx context.Context, engine string) (failure error) {
 	b.say("creations on %s with and without the data of the console", engine)
 	var turns [2]func() (float64, error)

@@ -1,7 +1,6 @@
 package database_test
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"testing"
@@ -11,34 +10,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/database"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
-
-// terminateAll ends the connections that the service has to a database, and returns when
-// they have ended.
-func terminateAll(t *testing.T, db *sql.DB) {
-	t.Helper()
-	var began string
-	if err := db.QueryRowContext(t.Context(), `SELECT clock_timestamp()::text`).Scan(&began); err != nil {
-		t.Fatal(err)
-	}
-	for left := 1; left > 0; {
-		if err := db.QueryRowContext(t.Context(), `
-			SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-			WHERE datname = current_database() AND application_name = 'fiscalhub' AND backend_start <= $1::timestamptz`, began).Scan(&left); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// warm opens as many connections as the service uses, and returns them to the pool.
-func warm(t *testing.T, s *database.DB) {
-	t.Helper()
-	together(16, func(int) {
-		var one string
-		if err := s.Reader().QueryRowContext(t.Context(), `SELECT 'x' FROM pg_sleep(0.1)`).Scan(&one); err != nil {
-			t.Error(err)
-		}
-	})
-}
 
 // The connection of a transaction dies before its commit. The transaction runs again.
 func TestATransactionThatLosesItsConnectionRunsAgain(t *testing.T) {
@@ -56,8 +27,8 @@ func TestATransactionThatLosesItsConnectionRunsAgain(t *testing.T) {
 				return err
 			}
 			if runs == 1 {
-				warm(t, s)
-				terminateAll(t, db)
+				storetest.Warm(t, s.Reader())
+				storetest.TerminateAll(t, db)
 			}
 			return after(q)
 		})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/database"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 // wantPrivate checks that only the owner can open the files of a database.
@@ -54,7 +55,7 @@ func TestOnlyTheOwnerCanReadANewDatabase(t *testing.T) {
 	wantPrivate(t, "the backup", file)
 
 	path = filepath.Join(folder, "umask.db")
-	cmd := helper(t, "sqlite:"+path)
+	cmd := storetest.Helper(t, "sqlite:"+path)
 	cmd.Args = []string{"sh", "-c", `umask 0; exec "$0"`, cmd.Path}
 	cmd.Path = "/bin/sh"
 	if out, err := cmd.CombinedOutput(); err != nil {

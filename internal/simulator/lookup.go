@@ -179,7 +179,7 @@ func decisiveDocument(docs []*document, now time.Time) *document {
 }
 
 // serveState looks a document up by its e-NCF. It shows a conditional acceptance only of
-// summaries; that of an e-CF is shown as accepted.
+// summaries; a conditional e-CF is shown as accepted.
 func (c *call) serveState() response {
 	c.markLookedUp()
 	rnc, encf := c.query["rncemisor"], strings.ToUpper(c.query["ncfelectronico"])

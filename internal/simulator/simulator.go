@@ -85,7 +85,7 @@ func New(o Options) (*Simulator, error) {
 	return s, s.start(o.Seed, fixture)
 }
 
-// start replaces the state by that of a fixture.
+// start replaces the state by a fixture.
 func (s *Simulator) start(seed uint64, f Fixture) error {
 	config := &Config{}
 	if f.Config != nil {

@@ -95,11 +95,7 @@ func (s *Store) OpenLostAttempts(ctx context.Context, n NumberRange, u Unsent, a
 				break
 			}
 			after = jobs[len(jobs)-1]
-			var some int64
-			err = s.Update(ctx, func(tx *Tx) (err error) {
-				some, err = tx.openLostAttempts(ctx, n, u, at, jobs)
-				return err
-			})
+			some, err := s.run(ctx, "open lost attempts", openLostAttempts(n, u, at, jobs))
 			if err != nil {
 				return err
 			}
@@ -121,9 +117,8 @@ func (r reader) mainJobsAfter(ctx context.Context, scope Scope, after dueJob, li
 		(*dueJob).columns)
 }
 
-// openLostAttempts opens the attempts of the selected documents among the given jobs, and
-// returns how many.
-func (tx *Tx) openLostAttempts(ctx context.Context, n NumberRange, u Unsent, at time.Time, jobs []dueJob) (int64, error) {
+// openLostAttempts opens the attempts of the selected documents among the given jobs.
+func openLostAttempts(n NumberRange, u Unsent, at time.Time, jobs []dueJob) statement {
 	documents := make([]string, len(jobs))
 	for i, j := range jobs {
 		documents[i] = j.documentID
@@ -148,5 +143,5 @@ func (tx *Tx) openLostAttempts(ctx context.Context, n NumberRange, u Unsent, at 
 		WHERE j.document_id IN (` + ids + `) AND j.stage = 'submit' AND i.range_id = ` + next(n.ID) + conditions + `
 			AND NOT EXISTS (SELECT 1 FROM attempts o WHERE o.document_id = i.document_id AND o.closed_at IS NULL)
 		ON CONFLICT DO NOTHING` // a worker has opened one at the same moment
-	return tx.run(ctx, "open lost attempts", do(text, args...))
+	return do(text, args...)
 }

@@ -102,7 +102,7 @@ func (r reader) RejectedAfter(ctx context.Context, env fiscal.Environment, after
 }
 
 func (r reader) documentAfter(ctx context.Context, status string, env fiscal.Environment, after Position, until time.Time) (Position, error) {
-	// The condition on encf and status is that of an index.
+	// An index has the condition on encf and status.
 	return one(r.rows(ctx, "find judged document", `
 		SELECT updated_at, document_id FROM documents
 		WHERE environment = $1 AND encf IS NOT NULL AND `+status+`

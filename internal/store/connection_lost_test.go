@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -14,34 +13,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
-
-// terminateAll ends the connections that the service has to a database, and returns when
-// they have ended.
-func terminateAll(t *testing.T, db *sql.DB) {
-	t.Helper()
-	var began string
-	if err := db.QueryRowContext(t.Context(), `SELECT clock_timestamp()::text`).Scan(&began); err != nil {
-		t.Fatal(err)
-	}
-	for left := 1; left > 0; {
-		if err := db.QueryRowContext(t.Context(), `
-			SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-			WHERE datname = current_database() AND application_name = 'fiscalhub' AND backend_start <= $1::timestamptz`, began).Scan(&left); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// warm opens as many connections as the service uses, and returns them to the pool.
-func warm(t *testing.T, s *store.Store) {
-	t.Helper()
-	together(16, func(int) {
-		var one string
-		if err := s.QueryRow(t.Context(), `SELECT 'x' FROM pg_sleep(0.1)`).Scan(&one); err != nil {
-			t.Error(err)
-		}
-	})
-}
 
 // All connections of the pool die while nobody uses them. The next use of each operation
 // finds a connection that works.
@@ -78,8 +49,8 @@ func TestConnectionsThatDieInThePoolCostNothing(t *testing.T) {
 			return err
 		},
 	} {
-		warm(t, s)
-		terminateAll(t, db)
+		storetest.Warm(t, s.Reader())
+		storetest.TerminateAll(t, db)
 		if err := do(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -125,7 +96,7 @@ func TestConnectionsThatDieUnderLoad(t *testing.T) {
 	}
 	for range 10 {
 		time.Sleep(200 * time.Millisecond)
-		terminateAll(t, db)
+		storetest.TerminateAll(t, db)
 	}
 	stop.Store(true)
 	clients.Wait()

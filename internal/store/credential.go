@@ -108,9 +108,9 @@ func (c Credential) auditFields() map[string]any {
 	}
 }
 
-// change returns a change of the credential for the audit log.
+// auditEntry returns a change of the credential for the audit log.
 func (c Credential) auditEntry(action string, before, after map[string]any) AuditEntry {
-	return AuditEntry{Scope{Environment: c.Environment, TaxpayerID: c.TaxpayerID}, action, "credential:" + c.ID, before, after}
+	return AuditEntry{c.Scope(), action, "credential:" + c.ID, before, after}
 }
 
 // changeCredential changes a credential with a statement, and records the change if

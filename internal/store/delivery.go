@@ -35,9 +35,9 @@ type Delivery struct {
 	CreatedAt  time.Time
 	Failing    bool // the last attempt to the endpoint had failed when the delivery was claimed
 	Ahead      bool // a claim took it ahead: the sender must wait until an attempt to the endpoint ends
-	// Body is that of the event, as read with a claim. It is nil when it was not read.
+	// Body is the body of the event; nil when a claim did not read it.
 	Body []byte
-	// Endpoint is that of the delivery, as read with a claim; otherwise nil.
+	// Endpoint is nil when a claim did not read it.
 	Endpoint *Endpoint
 }
 

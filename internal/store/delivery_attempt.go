@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strings"
 	"time"
 )
 
@@ -38,17 +37,15 @@ func addDeliveryAttempts(some []DeliveryAttempt) (all []statement) {
 		for 2*n <= len(some) {
 			n *= 2
 		}
-		var values []string
 		var args []any
 		for _, a := range some[:n] {
-			values = append(values, "("+numbered(len(args)+1, 13)+")")
 			args = append(args, a.ID, string(a.Environment), a.TaxpayerID, a.EndpointID, a.EventID, a.Kind, a.Number, micros(a.At), a.Took.Microseconds(),
 				a.HTTPStatus, a.Error, append([]byte{}, a.Answer...), optionalMicros(a.NextAt))
 		}
 		all = append(all, do(`
 		INSERT INTO webhook_attempts (id, environment, taxpayer_id, endpoint_id, event_id, kind, number, at, took_us, http_status,
 			error, answer, next_at)
-		VALUES `+strings.Join(values, ", ")+` ON CONFLICT DO NOTHING`, args...))
+		VALUES `+valueRows(n, 13)+` ON CONFLICT DO NOTHING`, args...))
 		some = some[n:]
 	}
 	return all

@@ -9,15 +9,15 @@ import (
 // most.
 const closeBatch = 500
 
-// closeDeliveries fails pending deliveries of a deleted endpoint, at most limit, and
-// returns how many. A sender that works on one of them loses its lease.
-func (tx *Tx) closeDeliveries(ctx context.Context, scope Scope, endpointID string, limit int) (int64, error) {
-	return tx.run(ctx, "close deliveries", do(`
+// closeDeliveries fails pending deliveries of a deleted endpoint, at most limit. A sender that
+// works on one of them loses its lease.
+func closeDeliveries(scope Scope, endpointID string, limit int) statement {
+	return do(`
 		UPDATE webhook_deliveries SET state = 'failed', lease = '', lease_until = 0
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND event_id IN (
 			SELECT event_id FROM webhook_deliveries WHERE endpoint_id = $3 AND state = 'pending'
 			ORDER BY run_at, revision, event_id LIMIT `+strconv.Itoa(limit)+`)`,
-		string(scope.Environment), scope.TaxpayerID, endpointID))
+		string(scope.Environment), scope.TaxpayerID, endpointID)
 }
 
 // closeDeleted fails the pending deliveries of deleted endpoints in transactions of at
@@ -37,11 +37,7 @@ func (s *Store) closeDeleted(ctx context.Context, limit int, closed *int) (more 
 				return true, nil
 			}
 			batch := min(closeBatch, limit-*closed)
-			var n int64
-			err := s.Update(ctx, func(tx *Tx) (err error) {
-				n, err = tx.closeDeliveries(ctx, e.Scope, e.ID, batch)
-				return err
-			})
+			n, err := s.run(ctx, "close deliveries", closeDeliveries(e.Scope, e.ID, batch))
 			if err != nil {
 				return false, err
 			}

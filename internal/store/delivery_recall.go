@@ -17,7 +17,7 @@ func (s *Store) recall(ctx context.Context, c DeliveryClaim, waiting []*candidat
 			continue
 		}
 		err := s.Update(ctx, func(tx *Tx) error {
-			// The order is that of an index for each, so that the planner uses it.
+			// Each has the order of an index, so that the planner uses it.
 			for _, far := range []struct {
 				condition string
 				after     int64

@@ -147,7 +147,7 @@ func (tx *Tx) makeDue(ctx context.Context, r Replay, page []eventKey, now time.T
 	list, values := placeholdersFrom(7, ids)
 	key := []any{string(r.Environment), r.TaxpayerID, r.EndpointID, micros(now)}
 	// The list of ids is exact. The range keeps the statement short when the planner
-	// takes another index than that of the ids.
+	// takes another index than the index of the ids.
 	if r.What == replayFailed {
 		return tx.run(ctx, "replay failed deliveries", do(`
 			UPDATE webhook_deliveries SET state = 'pending', attempt = 0, run_at = $4

@@ -75,7 +75,7 @@ func (r reader) DifferencesOf(ctx context.Context, scope Scope, documentID strin
 	})
 }
 
-// SaveDifference stores a difference, and replaces the one of the same kind.
+// SaveDifference stores a difference, and replaces the difference of the same kind.
 func (tx *Tx) SaveDifference(ctx context.Context, d Difference) error {
 	return tx.exec(ctx, "save difference", `
 		INSERT INTO differences (document_id, environment, taxpayer_id, `+differenceColumns+`)

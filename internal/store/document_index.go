@@ -187,9 +187,8 @@ type IndexEntry struct {
 }
 
 // Index stores entries, at most one for each document, counts them, and moves a walk to a
-// position. A document that
-// the index has already is counted once: the difference between the entry and what was
-// read is added. It returns ErrIndexerReplaced, and stores nothing, when the holder has
+// position. A document that the index has already is counted once: the difference between
+// the entry and what was read is added. It returns ErrIndexerReplaced, and stores nothing, when the holder has
 // lost the lease.
 func (s *Store) Index(ctx context.Context, holder string, walk Walk, position string, entries []IndexEntry, until time.Time) error {
 	return s.Update(ctx, func(tx *Tx) error {
@@ -281,19 +280,9 @@ func inChunks(values []any, columns int, insert func(some []any, list string) er
 
 // valueRows returns the list ($1, $2), ($3, $4), … of an INSERT.
 func valueRows(rows, columns int) string {
-	var b strings.Builder
-	for i := range rows {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteByte('(')
-		for j := range columns {
-			if j > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString("$" + strconv.Itoa(i*columns+j+1))
-		}
-		b.WriteByte(')')
+	lists := make([]string, rows)
+	for i := range lists {
+		lists[i] = "(" + numbered(i*columns+1, columns) + ")"
 	}
-	return b.String()
+	return strings.Join(lists, ", ")
 }

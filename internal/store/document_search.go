@@ -104,8 +104,8 @@ func (r reader) DocumentsOfBuyer(ctx context.Context, b Buyer, part IDSpan) ([]C
 const fewHits = ` LIMIT 100`
 
 // DocumentsByValue returns the ids of the documents with an external id, an idempotency
-// key, or an e-NCF that they show or had. It asks once for each taxpayer, from the index that keeps the value
-// unique.
+// key, or an e-NCF that they show or had. It asks once for each taxpayer, from the index
+// that keeps the value unique.
 func (r reader) DocumentsByValue(ctx context.Context, within Within, value string) (ids []string, err error) {
 	and, more := within.and(`t.id`, 3)
 	args := append([]any{within.Environment, value}, more...)

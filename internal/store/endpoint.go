@@ -218,7 +218,7 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now ti
 	if err != nil {
 		return err
 	}
-	if _, err = tx.closeDeliveries(ctx, scope, id, closeBatch); err != nil {
+	if _, err = tx.run(ctx, "close deliveries", closeDeliveries(scope, id, closeBatch)); err != nil {
 		return err
 	}
 	after := before

@@ -10,7 +10,7 @@ import (
 )
 
 // Event is an event for integrators. It is stored in the transaction of the change
-// that it reports, and never changes or disappears..
+// that it reports, and never changes or disappears.
 type Event struct {
 	Scope
 	ID         string
@@ -91,7 +91,7 @@ const (
 // returns the events that have one.
 //
 // When after is a position that the feed has not reached, the database is an older copy of
-// the one that the client has read. New events then get positions after it.
+// the database that the client has read. New events then get positions after it.
 func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) ([]Event, error) {
 	soon, cancel := context.WithTimeout(ctx, numberWait)
 	defer cancel()

@@ -35,14 +35,10 @@ func (r reader) DeletedExports(ctx context.Context) ([]Export, error) {
 // chunk is the last one, so that DeletedExports finds what an interruption has left.
 func (s *Store) DeleteExportChunks(ctx context.Context, e Export) error {
 	for {
-		var deleted int64
-		err := s.Update(ctx, func(tx *Tx) (err error) {
-			deleted, err = tx.run(ctx, "delete export chunks", do(`
-				DELETE FROM export_chunks WHERE environment = $1 AND taxpayer_id = $2 AND export_id = $3 AND n IN (
-					SELECT n FROM export_chunks WHERE environment = $1 AND taxpayer_id = $2 AND export_id = $3 ORDER BY n DESC LIMIT $4)`,
-				string(e.Environment), e.TaxpayerID, e.ID, deletedChunks))
-			return err
-		})
+		deleted, err := s.run(ctx, "delete export chunks", do(`
+			DELETE FROM export_chunks WHERE environment = $1 AND taxpayer_id = $2 AND export_id = $3 AND n IN (
+				SELECT n FROM export_chunks WHERE environment = $1 AND taxpayer_id = $2 AND export_id = $3 ORDER BY n DESC LIMIT $4)`,
+			string(e.Environment), e.TaxpayerID, e.ID, deletedChunks))
 		if err != nil || deleted == 0 {
 			return err
 		}

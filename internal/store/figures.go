@@ -76,7 +76,7 @@ const endpointStatus = `CASE WHEN e.status = 'disabled' THEN 'disabled' WHEN e.f
 // DeliveryFigures counts the pending deliveries of an environment. It looks at most at so
 // many pending deliveries of the database, so the cost does not grow with the backlog.
 func (r reader) DeliveryFigures(ctx context.Context, env fiscal.Environment, most int) ([]DeliveryFigure, error) {
-	// The order is that of an index that has pending deliveries alone.
+	// An index with pending deliveries alone has this order.
 	return collect(r.rows(ctx, "count deliveries", `
 		SELECT `+endpointStatus+` AS shown, count(*), min(d.created_at) FROM (
 			SELECT endpoint_id, created_at FROM webhook_deliveries WHERE state = 'pending'

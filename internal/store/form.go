@@ -8,8 +8,8 @@ import (
 )
 
 // Form is a form that a person sends to create something, like a secret. It has a random
-// token, so that it creates one object however often a browser sends it. The zero Form is
-// that of a command, which nothing sends twice.
+// token, so that it creates one object however often a browser sends it. A command has the
+// zero Form.
 type Form struct {
 	Token string
 }

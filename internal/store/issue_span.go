@@ -26,7 +26,7 @@ func (f IssueSpan) args(scope Scope) []any {
 	return []any{scope.Environment, scope.TaxpayerID, max(f.After, f.firstID(scope.Environment)), f.Until, f.From.String(), f.To.String()}
 }
 
-// firstID returns an id that is lower than that of every invoice of the span. A live
+// firstID returns an id below the ids of all invoices of the span. A live
 // invoice is not created before its date of issue; the sandbox accepts every date.
 func (f IssueSpan) firstID(env fiscal.Environment) string {
 	if env == fiscal.Sandbox {

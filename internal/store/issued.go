@@ -107,8 +107,9 @@ func (e *NotIssuedError) Unwrap() error { return e.Err }
 
 // IssueAll takes the next numbers of a range and stores the documents that were signed
 // with them, in that order, in one transaction. The numbers are not shown yet: see
-// ShowNumber. Each job moves to the stage, and its lease lasts until the given moment. The error is ErrNumbersTaken, or a NotIssuedError
-// with ErrLeaseLost or ErrNumberUsed; then nothing is stored.
+// ShowNumber. Each job moves to the stage, and its lease lasts until the given moment. The
+// error is ErrNumbersTaken, or a NotIssuedError with ErrLeaseLost or ErrNumberUsed; then
+// nothing is stored.
 //
 // The range must have been read from the database on the given timeline. When the
 // transaction runs on another one, the error is ErrNumbersTaken: the database failed

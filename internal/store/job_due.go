@@ -26,8 +26,7 @@ func compareDueJobs(a, b dueJob) int {
 	return cmp.Or(cmp.Compare(a.runAt, b.runAt), strings.Compare(a.documentID, b.documentID))
 }
 
-// A span is a range of run_at: that of the jobs that are due, or that of the
-// suspended jobs.
+// A span is a range of run_at, for example of the due jobs.
 type span struct{ first, last int64 }
 
 func (c Claim) dueSpan() span { return span{0, micros(c.Now)} }
@@ -85,9 +84,10 @@ func (r reader) nextJob(ctx context.Context, env fiscal.Environment, c Claim, qu
 
 // DueJobs returns the documents whose jobs a claim can take, the oldest first. Due
 // jobs and suspended jobs take turns, so that a long backlog of suspended jobs does
-// not delay new documents. So do the jobs that a clock stored which was ahead. It returns more documents than the limit of the claim, so
-// that nodes that claim at the same moment do not compete for the same jobs. What it
-// reads does not grow with the number of waiting jobs.
+// not delay new documents. So do the jobs that a clock stored which was ahead. It returns
+// more documents than the limit of the claim, so that nodes that claim at the same moment
+// do not compete for the same jobs. What it reads does not grow with the number of waiting
+// jobs.
 func (r reader) DueJobs(ctx context.Context, env fiscal.Environment, c Claim) (documentIDs []string, err error) {
 	far, err := r.farJobs(ctx, env, c, c.queuesFromStart(env))
 	if err != nil {
@@ -115,9 +115,21 @@ func (r reader) DueJobs(ctx context.Context, env fiscal.Environment, c Claim) (d
 }
 
 // dueInSpan returns the jobs of a span in all queues of the claim, the oldest first.
-func (r reader) dueInSpan(ctx context.Context, env fiscal.Environment, s span, c Claim) (due []dueJob, err error) {
-	for _, queue := range c.queues() {
-		some, err := r.dueIn(ctx, env, queue, s, c)
+func (r reader) dueInSpan(ctx context.Context, env fiscal.Environment, s span, c Claim) ([]dueJob, error) {
+	return r.dueInQueues(ctx, env, c, c.queues(), func(Queue) span { return s })
+}
+
+// farJobs returns the jobs of queues that a clock stored which was ahead. There are hardly
+// ever any, so it remembers no front.
+func (r reader) farJobs(ctx context.Context, env fiscal.Environment, c Claim, queues []Queue) ([]dueJob, error) {
+	c.Front = nil
+	return r.dueInQueues(ctx, env, c, queues, c.farSpan)
+}
+
+// dueInQueues returns the jobs of a span of each queue, the oldest first.
+func (r reader) dueInQueues(ctx context.Context, env fiscal.Environment, c Claim, queues []Queue, in func(Queue) span) (due []dueJob, err error) {
+	for _, queue := range queues {
+		some, err := r.dueIn(ctx, env, queue, in(queue), c)
 		if err != nil {
 			return nil, err
 		}
@@ -125,21 +137,6 @@ func (r reader) dueInSpan(ctx context.Context, env fiscal.Environment, s span, c
 	}
 	slices.SortFunc(due, compareDueJobs)
 	return due, nil
-}
-
-// farJobs returns the jobs of queues that a clock stored which was ahead. There are hardly
-// ever any, so it remembers no front.
-func (r reader) farJobs(ctx context.Context, env fiscal.Environment, c Claim, queues []Queue) (far []dueJob, err error) {
-	c.Front = nil
-	for _, queue := range queues {
-		some, err := r.dueIn(ctx, env, queue, c.farSpan(queue), c)
-		if err != nil {
-			return nil, err
-		}
-		far = append(far, some...)
-	}
-	slices.SortFunc(far, compareDueJobs)
-	return far, nil
 }
 
 // queuesFromStart returns the queues of the claim of which it reads the due jobs from the

@@ -79,7 +79,7 @@ func TestConcurrentProcessesMigrateAnEmptyDatabaseOnce(t *testing.T) {
 		address := empty()
 		var all sync.WaitGroup
 		for range 6 {
-			cmd := helper(t, address)
+			cmd := storetest.Helper(t, address)
 			all.Go(func() {
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Errorf("%v\n%s", err, out)
@@ -111,7 +111,7 @@ func TestADatabaseOpensAfterAKillDuringMigration(t *testing.T) {
 // reports whether the process had finished.
 func killWhileOpening(t *testing.T, address string) (done bool) {
 	t.Helper()
-	cmd := helper(t, address)
+	cmd := storetest.Helper(t, address)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

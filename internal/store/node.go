@@ -15,7 +15,7 @@ type Node struct {
 	HasWitness  bool // it records the numbers that it shows and sends outside of the database
 	SeenAt      time.Time
 	Witness     string // the name of its witness; empty: the node is of an earlier release
-	// Timeline is that of the database on which the node has reported what its witness
+	// Timeline is the timeline of the database on which the node has reported what its witness
 	// knows, see ReportSeen; empty: none, or it cannot be known.
 	Timeline string
 }

@@ -78,7 +78,7 @@ func (n NumberRange) auditFields() map[string]any {
 	}
 }
 
-// change returns a change of the range for the audit log.
+// auditEntry returns a change of the range for the audit log.
 func (n NumberRange) auditEntry(action string, before, after map[string]any) AuditEntry {
 	return AuditEntry{n.Scope, action, "sequence:" + n.ID, before, after}
 }

@@ -8,7 +8,7 @@ import "time"
 const (
 	longestMainPause    = 72 * time.Minute              // hourly questions to the authority, and up to a fifth more
 	longestDeliverPause = 28*time.Hour + 48*time.Minute // daily deliveries to a buyer, and up to a fifth more
-	// LongestDeliveryPause is that of a webhook delivery between two attempts.
+	// LongestDeliveryPause is between two attempts of a webhook delivery.
 	LongestDeliveryPause = 26*time.Hour + 24*time.Minute // daily webhook deliveries, and up to a tenth more
 	longestCheckPause    = 24 * time.Hour                // daily comparisons of a document that differs
 )

@@ -99,7 +99,7 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (Purged, er
 }
 
 // PurgeConsole deletes logged requests and counts whose retention is over at now, at most
-// limit rows of each kind, in transactions like those of Purge. It returns how many rows
+// limit rows of each kind, in transactions as Purge does. It returns how many rows
 // it deleted.
 func (s *Store) PurgeConsole(ctx context.Context, now time.Time, limit int) (deleted int, err error) {
 	for _, table := range []struct {
@@ -141,11 +141,7 @@ func (s *Store) PurgeConsole(ctx context.Context, now time.Time, limit int) (del
 func (s *Store) purge(ctx context.Context, text string, until any, limit int, deleted *int) (more bool, err error) {
 	for *deleted < limit {
 		batch := min(purgeBatch, limit-*deleted)
-		var n int64
-		err := s.Update(ctx, func(tx *Tx) (err error) {
-			n, err = tx.run(ctx, "purge", do(text+` LIMIT `+strconv.Itoa(batch)+`)`, until))
-			return err
-		})
+		n, err := s.run(ctx, "purge", do(text+` LIMIT `+strconv.Itoa(batch)+`)`, until))
 		if err != nil {
 			return false, err
 		}

@@ -236,14 +236,10 @@ func (s *Store) TrimRequests(ctx context.Context, scope Scope, keep int) (delete
 		return 0, ifFound(err)
 	}
 	for {
-		var n int64
-		err := s.Update(ctx, func(tx *Tx) (err error) {
-			n, err = tx.run(ctx, "trim requests", do(`
-				DELETE FROM request_log WHERE environment = $1 AND taxpayer_id = $2 AND id IN (
-					SELECT id FROM request_log WHERE environment = $1 AND taxpayer_id = $2 AND id <= $3 ORDER BY id LIMIT `+strconv.Itoa(purgeBatch)+`)`,
-				string(scope.Environment), scope.TaxpayerID, first))
-			return err
-		})
+		n, err := s.run(ctx, "trim requests", do(`
+			DELETE FROM request_log WHERE environment = $1 AND taxpayer_id = $2 AND id IN (
+				SELECT id FROM request_log WHERE environment = $1 AND taxpayer_id = $2 AND id <= $3 ORDER BY id LIMIT `+strconv.Itoa(purgeBatch)+`)`,
+			string(scope.Environment), scope.TaxpayerID, first))
 		deleted += n
 		if err != nil || n < purgeBatch {
 			return deleted, err

@@ -165,6 +165,15 @@ func (tx *Tx) run(ctx context.Context, what string, s statement) (int64, error) 
 	return n, tx.d.wrap(what, err)
 }
 
+// run executes a statement in a transaction of its own and returns how many rows it changed.
+func (s *Store) run(ctx context.Context, what string, one statement) (n int64, err error) {
+	err = s.Update(ctx, func(tx *Tx) (err error) {
+		n, err = tx.run(ctx, what, one)
+		return err
+	})
+	return n, err
+}
+
 // write executes a statement and reports whether it changed a row.
 func (tx *Tx) write(ctx context.Context, what string, s statement) (bool, error) {
 	n, err := tx.run(ctx, what, s)

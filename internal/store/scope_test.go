@@ -152,12 +152,12 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.NumberFigures":   {true, "metrics: counts the numbers of all taxpayers"},
 
 		// Numbers belong to an RNC, and several taxpayers may have the same RNC.
-		"Tx.AddNumberRange":   {true, "compares a range with those of all taxpayers that have the RNC"},
-		"Tx.UpdateTaxpayer":   {false, "counts the ranges of a taxpayer in all environments"},
-		"reader.SentSince":    {false, "fence: a witness needs the attempts of all taxpayers of an environment; reads their documents by their ids"},
-		"reader.HasIssued":    {true, "fence: a new witness needs the numbers of all taxpayers"},
-		"reader.HighestSent":  {true, "fence: a number range is compared with all documents of its RNC"},
-		"Tx.openLostAttempts": {false, "fence: opens attempts of documents whose jobs were listed for their taxpayer"},
+		"Tx.AddNumberRange":  {true, "compares a range with those of all taxpayers that have the RNC"},
+		"Tx.UpdateTaxpayer":  {false, "counts the ranges of a taxpayer in all environments"},
+		"reader.SentSince":   {false, "fence: a witness needs the attempts of all taxpayers of an environment; reads their documents by their ids"},
+		"reader.HasIssued":   {true, "fence: a new witness needs the numbers of all taxpayers"},
+		"reader.HighestSent": {true, "fence: a number range is compared with all documents of its RNC"},
+		"openLostAttempts":   {false, "fence: opens attempts of documents whose jobs were listed for their taxpayer"},
 	}
 }
 

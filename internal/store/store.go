@@ -19,7 +19,7 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Options are those of the database of a store.
+// Options are the options of the database.
 type Options = database.Options
 
 // Store has the tables of an open database. Its reads see committed rows. Update, Commit

@@ -73,7 +73,7 @@ func (r reader) scopeOf(ctx context.Context, subject Subject) (Scope, error) {
 	switch kind {
 	case "credential":
 		c, err := r.Credential(ctx, id)
-		return Scope{Environment: c.Environment, TaxpayerID: c.TaxpayerID}, err
+		return c.Scope(), err
 	case "taxpayer":
 		_, err := r.Taxpayer(ctx, id)
 		return Scope{TaxpayerID: id}, err

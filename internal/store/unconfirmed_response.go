@@ -44,15 +44,11 @@ func (r reader) UnconfirmedResponses(ctx context.Context, scope Scope, documentI
 // Commit and Do return ErrInvoiceChanged when another transaction has taken the number, or
 // added the same response of the signer.
 func (b *Batch) AddUnconfirmedResponse(u UnconfirmedResponse) *Batch {
-	accepted := int64(0)
-	if u.Accepted {
-		accepted = 1
-	}
 	return b.add(do(`
 		INSERT INTO unconfirmed_responses (`+unconfirmedColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 		ON CONFLICT DO NOTHING`,
-		string(u.Environment), u.TaxpayerID, u.DocumentID, u.Number, u.BuyerRNC, u.Signer, accepted, u.Reason, micros(u.At), u.XML), ErrInvoiceChanged)
+		string(u.Environment), u.TaxpayerID, u.DocumentID, u.Number, u.BuyerRNC, u.Signer, oneIf(u.Accepted), u.Reason, micros(u.At), u.XML), ErrInvoiceChanged)
 }
 
 // TakeUnconfirmedResponse deletes a response, and reports whether it was still there. The

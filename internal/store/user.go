@@ -98,7 +98,7 @@ func (u User) auditFields() map[string]any {
 	}
 }
 
-// change returns a change of the person for the audit log.
+// auditEntry returns a change of the person for the audit log.
 func (u User) auditEntry(action string, before, after map[string]any) AuditEntry {
 	return AuditEntry{Action: action, Object: "user:" + u.ID, Before: before, After: after}
 }
