@@ -118,7 +118,7 @@ func openDialect(ctx context.Context, d *Dialect, location string, migrations fs
 	}
 	e, err := open(ctx, location, failure)
 	if err != nil {
-		return nil, d.Wrap("database: open "+d.Name+" database", err)
+		return nil, d.Wrap("database: open "+d.Name, err)
 	}
 	if opt.Point == nil {
 		opt.Point = func(string) error { return nil }

@@ -40,10 +40,11 @@ func (r reader) ListInvoices(ctx context.Context, scope Scope, f InvoiceFilter) 
 	default:
 		where = ` AND id < ` + before
 	}
+	limit := argument(f.Limit)
 	return collect(r.rows(ctx, "list invoices", `
 		SELECT `+listColumns+` FROM documents
 		WHERE environment = $1 AND taxpayer_id = $2`+where+`
-		ORDER BY `+order+` LIMIT `+argument(f.Limit), args...), func(inv *Invoice) []any {
+		ORDER BY `+order+` LIMIT `+limit, args...), func(inv *Invoice) []any {
 		inv.Scope = scope
 		return inv.listColumns()
 	})
