@@ -16,14 +16,18 @@ import (
 // and details.
 var callSentence = regexp.MustCompile(`(?s)^dgii: (?:(\w+): )?(the (?:tax authority|taxpayer|buyer's receiver) [^:]+)(: .*)?$`)
 
-// sentences returns the kinds that have words of their own, with an expression that matches
-// their English sentence.
-var sentences = sync.OnceValue(func() map[*regexp.Regexp]Kind {
-	all := map[*regexp.Regexp]Kind{}
+// A sentence is a kind that has words of its own, with an expression that matches its English
+// sentence.
+type sentence struct {
+	*regexp.Regexp
+	kind Kind
+}
+
+var sentences = sync.OnceValue(func() (all []sentence) {
 	for _, kind := range kinds() {
 		if english := kind.text.String(); !strings.HasPrefix(english, "%s") {
 			text := strings.ReplaceAll(regexp.QuoteMeta(english), "%s", "(.+?)")
-			all[regexp.MustCompile(`(?s)^`+text+`(?:`+regexp.QuoteMeta(kind.separator())+`(.*))?$`)] = kind
+			all = append(all, sentence{regexp.MustCompile(`(?s)^` + text + `(?:` + regexp.QuoteMeta(kind.separator()) + `(.*))?$`), kind})
 		}
 	}
 	return all
@@ -38,8 +42,8 @@ func ofSentence(text string) (s stored, ok bool) {
 		}
 		text += call[3]
 	}
-	for sentence, kind := range sentences() {
-		found := sentence.FindStringSubmatch(text)
+	for _, one := range sentences() {
+		kind, found := one.kind, one.FindStringSubmatch(text)
 		if found == nil {
 			continue
 		}
