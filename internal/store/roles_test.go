@@ -125,7 +125,7 @@ func TestTheServiceCannotChangeWhatIsAppendOnly(t *testing.T) {
 			}
 		}
 	}
-	for _, statement := range []string{`UPDATE audit_entries SET actor = 'x'`, `DELETE FROM audit_entries`, `UPDATE history SET kind = 'x'`, `DELETE FROM evidence`} {
+	for _, statement := range []string{`UPDATE audit_entries SET actor = 'x'`, `DELETE FROM audit_entries`, `UPDATE history SET kind = 'x'`, `DELETE FROM evidence`, `DELETE FROM issued`, `DELETE FROM notices`} {
 		if code := refusal(t, service, statement); code != denied {
 			t.Errorf("%s: %s, want %s", statement, code, denied)
 		}

@@ -35,3 +35,16 @@ CREATE VIEW issued AS SELECT *, range_id AS sequence_id FROM issued_documents;
 CREATE VIEW notices AS SELECT *, revision AS sequence FROM events;
 CREATE VIEW deliveries AS SELECT *, event_id AS notice_id, revision AS sequence FROM webhook_deliveries;
 CREATE VIEW delivery_attempts AS SELECT *, event_id AS notice_id FROM webhook_attempts;
+
+-- Whoever writes a view needs the rights to its table. Before version 15 of the server only
+-- triggers protect the rows of append-only tables there.
+DO $$
+DECLARE
+	v TEXT;
+BEGIN
+	IF current_setting('server_version_num')::int >= 150000 THEN
+		FOREACH v IN ARRAY ARRAY['sequences', 'invoices', 'issued', 'notices', 'deliveries', 'delivery_attempts'] LOOP
+			EXECUTE format('ALTER VIEW %I SET (security_invoker = on)', v);
+		END LOOP;
+	END IF;
+END $$;
