@@ -177,7 +177,7 @@ func (r reader) FoundDocuments(ctx context.Context, within Within, documentIDs [
 		FROM documents i LEFT JOIN document_index x ON x.document_id = i.document_id
 		LEFT JOIN buyers b ON b.environment = x.environment AND b.taxpayer_id = x.taxpayer_id AND b.id = x.buyer_id
 		WHERE i.document_id IN (`+list+`)`, args...), func(f *FoundDocument) []any {
-		return append([]any{&f.Environment, &f.TaxpayerID, &f.BuyerName, &f.BuyerRNC, &f.Indexed}, f.Invoice.columns()...)
+		return append([]any{&f.Environment, &f.TaxpayerID, &f.BuyerName, &f.BuyerRNC, &f.Indexed}, f.columns()...)
 	})
 	return slices.DeleteFunc(all, func(f FoundDocument) bool {
 		return f.Environment != within.Environment || !within.Allows(f.TaxpayerID)

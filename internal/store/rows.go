@@ -21,7 +21,7 @@ type result struct {
 
 // rows runs a query. Its caller reads the result with collect or one.
 func (r reader) rows(ctx context.Context, what, query string, args ...any) result {
-	rows, err := r.q.QueryContext(ctx, query, args...)
+	rows, err := r.q.QueryContext(ctx, query, args...) //nolint:rowserrcheck // collect and one check it
 	return result{rows, err, func(err error) error { return r.d.wrap(what, err) }}
 }
 
@@ -49,7 +49,7 @@ func one[T any](from result, columns func(*T) []any) (found T, err error) {
 	}
 	defer func() { _ = from.Close() }()
 	if from.Next() {
-		return found, from.wrap(from.Scan(destinations...))
+		return found, from.wrap(cmp.Or(from.Scan(destinations...), from.Close()))
 	}
 	return found, from.wrap(cmp.Or(from.Err(), sql.ErrNoRows))
 }
