@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover restores contingency-failover upgrade-proof power partitions fuzz pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills bench-peers performance simulate planted
+.PHONY: help run test lint oldest bench soak failover restores contingency-failover upgrade-proof power partitions coverage fuzz pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills bench-peers performance simulate planted
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -74,6 +74,9 @@ simulate: ## run SEEDS new seeds of the simulation (default 10), or from FIRST o
 
 planted: ## build the simulation with each planted bug, or with NAME, and run up to 1,000 seeds until one shows it
 	cd internal/simulation && PLANTED=$(or $(NAME),all) go test -count=1 -timeout 12h -run '^TestPlanted$$' -v . | grep --line-buffered -E '^(planted|ok|FAIL|---| +--- FAIL)|not found'
+
+coverage: ## print what the tests of each package under internal/ cover of it, and fail below 70 % (packages that serve tests are left out)
+	go test -cover ./internal/... | awk '/coverage:/ && !/test[\t ]/ && !/simulation/ {match($$0, /[0-9.]+%/); c = substr($$0, RSTART, RLENGTH); n = $$1 ~ /^ok/ ? $$2 : $$1; print c, n; if (c + 0 < 70) low = 1} /FAIL/ {print; low = 1} END {exit low}'
 
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz

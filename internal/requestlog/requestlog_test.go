@@ -1,6 +1,7 @@
 package requestlog
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -86,4 +87,19 @@ func TestTheOldestRequestsOfATaxpayerAreDeleted(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A stop writes what is queued.
+func TestAStopWritesWhatIsQueued(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Address(t, "sqlite"), time.Now)
+	l := newLog(t, s, 0)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	l.Add(entry("t", 1, ""))
+	l.Run(ctx)
+	got, _, err := s.Requests(t.Context(), store.Scope{Environment: fiscal.Sandbox, TaxpayerID: "t"}, store.RequestFilter{Limit: 10})
+	if err != nil || len(got) != 1 {
+		t.Errorf("%d requests are stored, want 1; %v", len(got), err)
+	}
 }
