@@ -67,7 +67,7 @@ func (c *conn) exchange(request []byte) (int, error) {
 	return status, err
 }
 
-// expect is exchange for a request whose answer must have a status.
+// expect sends a request, and fails when the answer has another status than want.
 func (c *conn) expect(want int, request []byte) error {
 	status, err := c.exchange(request)
 	if err == nil && status != want {
